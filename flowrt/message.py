@@ -150,7 +150,9 @@ def clean(value: Any) -> Any:
         return clean_text(value)
     if isinstance(value, list):
         items = [clean(item) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return (
+            items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        )
     if isinstance(value, dict):
         pairs = [(clean_text(key), clean(item)) for key, item in value.items()]
         same = all(
