@@ -178,7 +178,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider refused the request for good (400, 401, 403, 404, 413); it is never sent again."""
+    """The provider refused the request for good (400, 401, 403, 404, 413); never sent again."""
 
 
 class PromptTooLong(ModelRefused):

@@ -18,4 +18,4 @@ def new_id() -> str:
 def seed(value: int | None) -> None:
     """Make the ids that follow repeatable, or random again with None. For tests."""
     global _seeded
-    _seeded = None if value is None else random.Random(value)
+    _seeded = None if value is None else random.Random(value)  # noqa: S311 - ids, not keys

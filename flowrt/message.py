@@ -10,7 +10,6 @@ from typing import Any
 
 from flowrt.ids import new_id
 
-
 # The CEL runtime cuts strings at NUL and refuses lone surrogates; stores and providers refuse
 # them too. They are replaced once, where text enters, so that every later part can trust it.
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")

@@ -1,8 +1,8 @@
 """YAML as it was read, with places: what the loader produces and everything later reads.
 
-`Table`, `Items` and `Text` are a dict, a list and a str that remember where they came from. pydantic
-turns `Text` into plain str for ordinary fields, and hands it on whole to the validators of ours
-(expressions, chains) that need the place.
+`Table`, `Items` and `Text` are a dict, a list and a str that remember where they came from.
+pydantic turns `Text` into plain str for ordinary fields, and hands it on whole to the validators
+of ours (expressions, chains) that need the place.
 """
 
 from __future__ import annotations

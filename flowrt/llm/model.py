@@ -12,7 +12,8 @@ from typing import Any, Literal, Protocol
 
 Block = dict[str, Any]
 """A content block of the Messages API: `text`, `thinking`, `redacted_thinking`, `tool_use`,
-`tool_result`, `image`, or one that flowrt does not know."""
+`tool_result`, `image`, or one that flowrt does not know.
+"""
 
 
 @dataclass(slots=True)

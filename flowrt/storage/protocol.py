@@ -50,7 +50,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a scan, ordered by key (by Unicode code point). `after` is None on the last page."""
+    """A part of a scan, ordered by key (by Unicode code point). `after` is None on the last one."""
 
     keys: list[Key]
     after: str | None
@@ -116,8 +116,8 @@ class KeyValue(Protocol):
     ) -> int:
         """Add entries at the end of a log, replace its head, and return the new version.
 
-        Creates the log where nothing is stored. Costs what is new, not what is stored. `ttl` applies
-        to the whole log from now on; None keeps it for good.
+        Creates the log where nothing is stored. Costs what is new, not what is stored. `ttl`
+        applies to the whole log from now on; None keeps it for good.
         """
         ...
 
