@@ -97,6 +97,11 @@ class Message:
         self._vars.update(variables)
         self.activation = None
 
+    def replace_vars(self, variables: Mapping[str, Any]) -> None:
+        """Make these the variables, and no others."""
+        self._vars = dict(variables)
+        self.activation = None
+
     def clone(self) -> Message:
         """A copy that shares nothing of the body; values of variables are shared (dialect 2.1)."""
         other = self.scoped()

@@ -1,0 +1,215 @@
+"""The settings of `ai-agent`, and which of them need each other."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from flowrt.agent.events import EVENT_TYPES
+from flowrt.config.nodes import plain
+from flowrt.engine.block import Settings
+from flowrt.engine.fields import Blocks, Expr, SubFlow
+
+# Declared so that a file which uses them is told when they come, not that they are unknown.
+_LATER = {
+    "agentId": "first-class memory",
+    "userId": "first-class memory",
+    "history": "first-class memory",
+    "userMemory": "first-class memory",
+    "forwardContext": "first-class memory",
+    "nameThread": "first-class memory",
+    "authorizeId": "authorization of tool calls",
+    "authorizeAllow": "authorization of tool calls",
+    "authorizeTimeout": "authorization of tool calls",
+    "attachments": "attachments",
+    "keepAttachments": "attachments",
+    "responseMedia": "attachments",
+}
+_TOOL_LATER = {"authorize": "authorization of tool calls"}
+_MCP_ONLY = ("title", "annotations", "outputSchema")
+
+DEFAULT_COMPACT_TO = 0.6
+
+
+def _refused(kind: str, text: str) -> PydanticCustomError:
+    return PydanticCustomError(kind, "{text}", {"text": text})  # type: ignore[arg-type]
+
+
+def _not_yet(values: Any, later: dict[str, str]) -> None:
+    if not isinstance(values, dict):
+        return
+    for key, what in later.items():
+        if key in values:
+            raise _refused(
+                "later", f"{key!r} ({what}) is not supported by this version of flowrt; remove it"
+            )
+
+
+def _schema(value: Any) -> Any:
+    """A JSON Schema given as JSON text or as a YAML mapping."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise _refused("schema", f"inputSchema is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise _refused("schema", "inputSchema must be a JSON Schema object")
+    return plain(value)
+
+
+def _emit_name(value: str) -> str:
+    if value not in EVENT_TYPES:
+        names = ", ".join(sorted(EVENT_TYPES))
+        raise _refused("emit", f"unknown event type {value!r}; the types are {names}")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise _refused("blank", "must not be blank")
+    return value
+
+
+Words = Annotated[str, AfterValidator(_not_blank)]
+# The pattern is the Messages API's own; a name it refuses would fail at the first call (FB-20).
+ToolName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+
+
+class ToolSettings(Settings):
+    """A tool: a chain the model may call. Its body is the model's arguments."""
+
+    name: ToolName = Field(description="The tool's name: letters, digits, `_` and `-`, up to 128.")
+    description: Words = Field(description="Tells the model what the tool does and when to use it.")
+    input_schema: Annotated[dict[str, Any], BeforeValidator(_schema)] = Field(
+        default_factory=lambda: {"type": "object"},
+        description="JSON Schema of the arguments, as JSON text or native YAML.",
+    )
+    process: Blocks = Field(description="The chain; its final body is what the model gets back.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _supported(cls, values: Any) -> Any:
+        _not_yet(values, _TOOL_LATER)
+        for key in _MCP_ONLY:
+            if isinstance(values, dict) and key in values:
+                raise _refused("mcp", f"{key!r} belongs to the tools of an mcp-router, not here")
+        return values
+
+
+class SkillSettings(Settings):
+    """A skill: instructions that the model loads by name when it needs them."""
+
+    name: Words = Field(description="The skill's name.")
+    description: Words = Field(description="Tells the model what the skill covers.")
+    resource: Words = Field(description="A template resource, by alias or id.")
+
+
+class AiAgentSettings(Settings):
+    """Settings of `ai-agent`."""
+
+    connector: str = Field(min_length=1, description="The LLM connector.")
+    prompt: Words = Field(description="The task. Not templated per message.")
+    guardrail: str | None = Field(default=None, description="A rule added to the system prompt.")
+    input: Expr | None = Field(
+        default=None, description="The user turn, as text; without it, the body as JSON."
+    )
+    answer: Literal["json", "text"] = Field(
+        default="json", description="Whether the model is told to answer with JSON only."
+    )
+    model: str | None = Field(default=None, description="Overrides the connector's model.")
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="Longest reply, in tokens; else the connector's."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Sampling temperature; else the provider's default."
+    )
+    max_iterations: int = Field(
+        default=8, description="Model calls in one run; 0 or less means the default."
+    )
+    max_parallel_tools: int = Field(
+        default=10, ge=0, description="Tool calls of one turn that run at once; 0 and 1 mean one."
+    )
+    tools: list[ToolSettings] = Field(default_factory=list, description="What the model may call.")
+    skills: list[SkillSettings] = Field(
+        default_factory=list, description="Instructions the model may load."
+    )
+    memory_thread_id: Expr | None = Field(
+        default=None,
+        description="The conversation; null, empty or blank is an error. Without it, no memory.",
+    )
+    memory_volatile: bool = Field(
+        default=False, description="Keep the conversation in the volatile tier."
+    )
+    context_max_tokens: int = Field(
+        default=200_000,
+        gt=0,
+        strict=True,
+        description="Budget of the whole prompt, in the provider's tokens.",
+    )
+    memory_compaction: Literal["prune", "summarize"] = Field(
+        default="prune", description="What happens to the oldest exchanges over the budget."
+    )
+    compact_to: float = Field(
+        default=DEFAULT_COMPACT_TO,
+        gt=0,
+        le=1,
+        description="The share of `contextMaxTokens` that a compaction cuts down to.",
+    )
+    thread_policy: Literal["queue", "reject", "merge"] = Field(
+        default="queue",
+        description=(
+            "What a message does while a run works its thread: wait, fail, or join that run."
+        ),
+    )
+    stop_when: Expr | None = Field(
+        default=None, description="Where true, this message stops the thread's run instead."
+    )
+    events: SubFlow | None = Field(
+        default=None, description="Gets each event of the run as a message of its own."
+    )
+    emit: list[Annotated[str, AfterValidator(_emit_name)]] | None = Field(
+        default=None, description="The event types that `events` gets; all without it."
+    )
+    stream: bool = Field(
+        default=False, description="Also send `events` the pieces of a reply while it streams."
+    )
+    default: SubFlow | None = Field(
+        default=None,
+        description="Runs where no answer comes, with `vars.guardrail` {reason, text}.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _supported(cls, values: Any) -> Any:
+        _not_yet(values, _LATER)
+        if isinstance(values, dict) and "memoryMaxTokens" in values:
+            raise _refused(
+                "renamed",
+                "'memoryMaxTokens' is gone: it budgeted the stored transcript by a guess; "
+                "use contextMaxTokens, which covers the whole prompt",
+            )
+        return values
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        _unique([tool.name for tool in self.tools], "tool")
+        _unique([skill.name for skill in self.skills], "skill")
+        if self.skills and any(tool.name == "load_skill" for tool in self.tools):
+            raise _refused("reserved", "'load_skill' is reserved once there are skills")
+        if self.stop_when is not None and self.memory_thread_id is None:
+            raise _refused("needs", "stopWhen needs memoryThreadId: it stops a thread's run")
+        for name, given in (("emit", self.emit is not None), ("stream", self.stream)):
+            if given and self.events is None:
+                raise _refused("needs", f"{name} needs events: there is nobody to tell")
+        if self.max_iterations <= 0:
+            object.__setattr__(self, "max_iterations", 8)
+        return self
+
+
+def _unique(names: list[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise _refused("unique", f"two {what}s are called {name!r}")

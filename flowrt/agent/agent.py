@@ -1,0 +1,130 @@
+"""An agent: which conversation a message belongs to, and whose turn it is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from flowrt.agent.events import AgentEvents
+from flowrt.agent.live import LiveRun, LiveRuns
+from flowrt.agent.loop import Loop
+from flowrt.agent.prompt import opening_turn
+from flowrt.agent.session import Session
+from flowrt.agent.spec import AgentSpec, MemorySpec
+from flowrt.engine.run import Run
+from flowrt.ids import new_id
+from flowrt.memory.transcript import PREFIX, Thread
+from flowrt.message import Message
+from flowrt.observe.log import get_logger
+from flowrt.storage.lease import hold
+from flowrt.storage.tiers import Space
+
+AGE_LIMIT = 900.0
+"""Seconds after which a run is ended: a tool that never returns must not hold a thread for ever."""
+
+_log = get_logger("flowrt.agent")
+
+
+class Agent:
+    """Runs an `AgentSpec` on messages. Built once; nothing of a run is kept on it."""
+
+    __slots__ = ("_spec",)
+
+    def __init__(self, spec: AgentSpec) -> None:
+        self._spec = spec
+
+    async def run(self, message: Message, run: Run) -> Message | None:
+        """Answer a message, as a turn of its conversation where the agent has memory."""
+        memory = self._spec.memory
+        opening = opening_turn(message, self._spec.opening)
+        if memory is None:
+            live = LiveRun(self._spec.address, "")
+            return await self._work(message, run, live, None, f"run-{new_id()}", opening)
+        name = memory.thread.key(message, "ai-agent memory threadId")
+        tier = "user_volatile" if memory.volatile else "user"
+        conversation = f"{tier}/{name}"
+        running = run.runtime.live.get(conversation)
+        if memory.stop_when is not None and memory.stop_when.test(message):
+            if running is not None:
+                running.stop("stopped by a message")
+            return _ended(message)
+        if self._merges(memory, running, opening):
+            return _ended(message)
+        self._warn_of_another(running, name)
+        space = run.storage.space(tier)
+        async with self._claim(run, space, name, conversation) as live:
+            thread = Thread(space, name)
+            scope = f"{name}/{self._spec.fingerprint}"
+            return await self._work(message, run.within(conversation), live, thread, scope, opening)
+
+    async def _work(
+        self,
+        message: Message,
+        run: Run,
+        live: LiveRun,
+        thread: Thread | None,
+        scope: str,
+        opening: str,
+    ) -> Message | None:
+        events = AgentEvents(self._spec.events, message, run)
+        session = Session(self._spec, message, run, events, thread)
+        limit = asyncio.get_running_loop().call_later(
+            AGE_LIMIT, lambda: live.stop(f"the run is older than {AGE_LIMIT:.0f} s", hard=True)
+        )
+        try:
+            await session.open(opening)
+            return await Loop(self._spec, message, run, session, events, live, scope).run()
+        finally:
+            limit.cancel()
+
+    def _merges(self, memory: MemorySpec, running: LiveRun | None, opening: str) -> bool:
+        return (
+            memory.policy == "merge"
+            and running is not None
+            and running.address == self._spec.address
+            and running.hand_over(opening)
+        )
+
+    def _warn_of_another(self, running: LiveRun | None, name: str) -> None:
+        if running is not None and running.address != self._spec.address:
+            _log.warning(
+                "two blocks work one conversation and share its transcript; "
+                "give one of them another memoryThreadId, such as vars.toolScope",
+                block=self._spec.address,
+                other=running.address,
+                thread=name,
+            )
+
+    @asynccontextmanager
+    async def _claim(
+        self, run: Run, space: Space, name: str, conversation: str
+    ) -> AsyncIterator[LiveRun]:
+        """Hold the conversation while the run lives: one run at a time, in all processes."""
+        live = LiveRun(self._spec.address, conversation)
+        runs: LiveRuns = run.runtime.live
+        if conversation in run.claims:
+            # An enclosing agent holds it and waits for this one: waiting for it would never end.
+            yield live
+            return
+        memory = self._spec.memory
+        wait = 0.0 if memory is not None and memory.policy == "reject" else None
+        async with hold(
+            space,
+            PREFIX + name,
+            wait=wait,
+            on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
+        ):
+            runs.add(live)
+            try:
+                yield live
+            finally:
+                runs.remove(live)
+
+
+def _ended(message: Message) -> Message:
+    """The message of an invocation that only reached a live run: `{}`, and the flow ends."""
+    message.body = {}
+    message.raw = False
+    message.stop = True
+    return message

@@ -1,0 +1,114 @@
+"""Runs that are under way on a conversation, so that others can reach them.
+
+A conversation is a tier and a thread. `threadPolicy: merge` hands a message to the live run and
+`stopWhen` stops it; both reach the runs of this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class RunStopped(Exception):
+    """The run was asked to stop; not a failure. The text is the reason."""
+
+
+class LiveRun:
+    """One run that holds a conversation. `address` is the block that runs it."""
+
+    __slots__ = (
+        "_closed",
+        "_handed_over",
+        "_in_tools",
+        "_work",
+        "address",
+        "conversation",
+        "stop_reason",
+    )
+
+    def __init__(self, address: str, conversation: str) -> None:
+        self.address = address
+        self.conversation = conversation
+        self.stop_reason = ""
+        self._handed_over: list[str] = []
+        self._work: asyncio.Task[Any] | None = None
+        self._in_tools = False
+        self._closed = False
+
+    def hand_over(self, text: str) -> bool:
+        """Give the run another user message; False where it has its answer and takes no more.
+
+        Blank text is accepted and ignored.
+        """
+        if self._closed:
+            return False
+        if text.strip():
+            self._handed_over.append(text)
+        return True
+
+    def close(self) -> list[str]:
+        """Take no more messages; returns what was handed over and not taken."""
+        self._closed = True
+        return self.take()
+
+    def take(self) -> list[str]:
+        """What was handed over since the last call."""
+        taken, self._handed_over = self._handed_over, []
+        return taken
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was handed over and not taken yet."""
+        return bool(self._handed_over)
+
+    def stop(self, reason: str, *, hard: bool = False) -> None:
+        """End the run soon. A model call is cut off at once, running tools only where `hard`."""
+        self.stop_reason = self.stop_reason or reason
+        if self._work is not None and (hard or not self._in_tools):
+            self._work.cancel()
+
+    def check(self) -> None:
+        """Raise `RunStopped` where the run was asked to stop."""
+        if self.stop_reason:
+            raise RunStopped(self.stop_reason)
+
+    async def guard(self, work: Coroutine[Any, Any, T], *, tools: bool = False) -> T:
+        """Await `work`, which `stop` may cut off with `RunStopped`.
+
+        A cancellation of the run itself stays a cancellation: the two must not be mixed up (FB-07).
+        """
+        self._work = asyncio.ensure_future(work)
+        self._in_tools = tools
+        try:
+            return await self._work
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self.stop_reason and current is not None and not current.cancelling():
+                raise RunStopped(self.stop_reason) from None
+            raise
+        finally:
+            self._work = None
+
+
+class LiveRuns:
+    """The live runs of one service, by conversation."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, LiveRun] = {}
+
+    def get(self, conversation: str) -> LiveRun | None:
+        """The run that works this conversation now."""
+        return self._runs.get(conversation)
+
+    def add(self, run: LiveRun) -> None:
+        """Make a run reachable."""
+        self._runs[run.conversation] = run
+
+    def remove(self, run: LiveRun) -> None:
+        """A run ended; another one on the conversation stays."""
+        if self._runs.get(run.conversation) is run:
+            del self._runs[run.conversation]

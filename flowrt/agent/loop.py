@@ -1,0 +1,202 @@
+"""The agent loop: ask the model, run the tools it calls, until it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowrt.agent.answer import fold_answer
+from flowrt.agent.events import AgentEvents
+from flowrt.agent.live import LiveRun, RunStopped
+from flowrt.agent.session import Session
+from flowrt.agent.spec import AgentSpec
+from flowrt.agent.toolbox import Toolbox
+from flowrt.agent.turn import call_model
+from flowrt.engine.run import Run
+from flowrt.errors import AgentError, ModelError, PromptTooLong, describe
+from flowrt.llm.model import Reply
+from flowrt.memory.entry import error_result, results_entry, user_entry
+from flowrt.message import Message
+from flowrt.observe.log import get_logger
+
+MAX_CUT_OFF = 2
+"""How often in a run the model is told that its reply was cut off before the run gives up."""
+
+_CUT_OFF = (
+    "not run: the reply was cut off by the token limit before the call was complete. "
+    "Make the call again with shorter arguments, or in several calls."
+)
+
+_log = get_logger("flowrt.agent")
+
+
+class Loop:
+    """One run of an agent. `scope` is the prefix of the tools' `toolScope`."""
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        message: Message,
+        run: Run,
+        session: Session,
+        events: AgentEvents,
+        live: LiveRun,
+        scope: str,
+    ) -> None:
+        self._spec = spec
+        self._message = message
+        self._run = run
+        self._session = session
+        self._events = events
+        self._live = live
+        self._tools = Toolbox(spec, message, run, events, scope)
+        self._cut_off = 0
+
+    async def run(self) -> Message | None:
+        """Work until the model answers; the answer becomes the body.
+
+        Raises `ModelError` where a call fails for good and `AgentError` where no answer comes and
+        there is no `default` chain.
+        """
+        iteration = 0
+        try:
+            for iteration in range(1, self._spec.max_iterations + 1):
+                reply = await self._turn(iteration)
+                if reply.stop_reason == "refusal":
+                    return await self._fallback("refusal", "the model refused", iteration)
+                if not reply.tool_calls:
+                    if self._live.waiting:
+                        continue
+                    return await self._answer(reply, iteration)
+                if not await self._work(reply, iteration):
+                    return await self._fallback(
+                        "max_tokens", "tool calls were cut off by the token limit", iteration
+                    )
+        except RunStopped as stopped:
+            return await self._halt(str(stopped), iteration)
+        limit = self._spec.max_iterations
+        return await self._fallback(
+            "max_iterations", f"no answer after {limit} model calls (maxIterations)", iteration
+        )
+
+    async def _turn(self, iteration: int) -> Reply:
+        """One model call, with whatever was handed over before it."""
+        for text in self._live.take():
+            self._session.add(user_entry(text))
+            await self._events.emit("signal", iteration, signal="context", text=text)
+        await self._session.fit(iteration)
+        await self._events.emit("turn_start", iteration)
+        self._check_stop()
+        try:
+            reply = await self._call(iteration)
+        except ModelError as error:
+            await self._events.emit("error", iteration, error=describe(error))
+            raise
+        self._session.add_reply(reply)
+        await self._turn_end(reply, iteration)
+        return reply
+
+    async def _call(self, iteration: int) -> Reply:
+        try:
+            return await self._send(iteration)
+        except PromptTooLong:
+            # The meter was wrong or the window is smaller than the budget: one cut, one retry.
+            if not await self._session.fit(iteration, limit=self._session.shrunk_limit()):
+                raise
+        return await self._send(iteration)
+
+    async def _send(self, iteration: int) -> Reply:
+        stream = self._events.deltas(iteration)
+        request = self._session.request()
+        work = call_model(
+            self._spec.model,
+            request,
+            self._run,
+            self._message,
+            block=self._spec.address,
+            iteration=iteration,
+            on_delta=stream,
+        )
+        try:
+            reply = await self._live.guard(work)
+        except BaseException:
+            if stream is not None:
+                stream.abandon()
+            raise
+        if stream is not None:
+            await stream.drain()
+        return reply
+
+    async def _turn_end(self, reply: Reply, iteration: int) -> None:
+        if not self._events.wanted("turn_end"):
+            return
+        usage = reply.usage
+        gauge: dict[str, Any] = {}
+        if usage is not None:
+            gauge = {
+                "usage": usage.to_json(),
+                "contextTokens": usage.prompt_tokens + usage.output_tokens,
+                "contextMaxTokens": self._spec.budget.limit,
+            }
+        await self._events.emit(
+            "turn_end", iteration, text=reply.text, stopReason=reply.stop_reason, **gauge
+        )
+
+    async def _work(self, reply: Reply, iteration: int) -> bool:
+        """Run the tools of a turn; False where its calls were cut off once too often."""
+        calls = reply.tool_calls
+        if reply.stop_reason == "max_tokens":
+            # The arguments may be a valid prefix of what was meant: running them is worse than
+            # not running them (FB-19).
+            self._cut_off += 1
+            self._session.add(results_entry([error_result(call["id"], _CUT_OFF) for call in calls]))
+            return self._cut_off <= MAX_CUT_OFF
+        self._check_stop()
+        results = await self._live.guard(self._tools.run(calls, iteration), tools=True)
+        self._session.add(results_entry(results))
+        if self._tools.stopped:
+            raise RunStopped("a tool stopped the run")
+        self._check_stop()
+        return True
+
+    def _check_stop(self) -> None:
+        if self._events.stopped:
+            raise RunStopped("the events chain stopped the run")
+        self._live.check()
+
+    async def _answer(self, reply: Reply, iteration: int) -> Message:
+        self._live.close()
+        text = reply.text
+        if reply.stop_reason == "max_tokens":
+            _log.warning(
+                "the answer was cut off by the token limit; raise maxTokens",
+                block=self._spec.label,
+            )
+        if not text.strip():
+            _log.warning("the model answered with nothing; the body stays", block=self._spec.label)
+        await self._events.emit("done", iteration, text=text)
+        await self._session.save(iteration)
+        self._message.body = fold_answer(text, self._message.body)
+        self._message.raw = False
+        if self._events.stopped:
+            self._message.stop = True
+        return self._message
+
+    async def _halt(self, reason: str, iteration: int) -> Message:
+        """A stop: what happened is kept, open calls are closed, the flow ends here."""
+        self._live.close()
+        await self._events.emit("signal", max(1, iteration), signal="stop", text=reason)
+        await self._session.save(iteration, reason=f"stopped: {reason}")
+        self._message.stop = True
+        return self._message
+
+    async def _fallback(self, reason: str, text: str, iteration: int) -> Message | None:
+        """No answer: the `default` chain with `vars.guardrail`, or an error."""
+        _log.warning("an agent run ended without an answer", block=self._spec.label, reason=text)
+        await self._events.emit("guardrail", iteration, reason=text)
+        for unanswered in self._live.close():
+            await self._events.emit("signal", iteration, signal="unanswered", text=unanswered)
+        await self._session.save(iteration)
+        if self._spec.default is None:
+            raise AgentError(f"ai-agent: {text}, and no `default` flow takes over")
+        self._message.set("guardrail", {"reason": reason, "text": text})
+        return await self._spec.default.run(self._message, self._run)

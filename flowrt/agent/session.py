@@ -1,0 +1,168 @@
+"""The working context of one run: loaded, kept inside its budget, saved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from flowrt.agent.compactor import Compactor
+from flowrt.agent.events import AgentEvents
+from flowrt.agent.spec import AgentSpec
+from flowrt.engine.run import Run
+from flowrt.errors import StoreError
+from flowrt.llm.model import Reply, Request
+from flowrt.llm.request import build_request
+from flowrt.memory.compaction import Budget
+from flowrt.memory.entry import Entry, assistant_entry, close_calls, tokens_of, user_entry
+from flowrt.memory.meter import Meter
+from flowrt.memory.transcript import Thread, Transcript
+from flowrt.message import Message
+from flowrt.observe.log import get_logger
+
+SAVE_DEADLINE = 120.0
+"""Seconds a save may take, counted from the save: a run's own length never loses its ending."""
+
+_CANCELLED_GRACE = 5.0
+"""Seconds a cancelled run waits for a save under way, so that the next run sees it."""
+
+_log = get_logger("flowrt.agent.memory")
+
+
+class Session:
+    """What the model is shown in one run, and what becomes of it.
+
+    `entries` are the stored transcript and everything this run added. A run that ends with an
+    answer, a stop or its iteration limit is saved with `save`; one that fails or is cancelled
+    leaves the thread as it was before.
+    """
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        message: Message,
+        run: Run,
+        events: AgentEvents,
+        thread: Thread | None,
+    ) -> None:
+        self._spec = spec
+        self._run = run
+        self._thread = thread
+        self._seen = Transcript()
+        self._added: set[int] = set()
+        self._compacted = False
+        self.entries: list[Entry] = []
+        self.meter = Meter(spec.fixed)
+        self._compactor = Compactor(spec, message, run, events)
+        self._total = 0
+
+    async def open(self, text: str) -> None:
+        """Load the thread and add the opening turn. Raises `StoreError` where it cannot load."""
+        if self._thread is not None:
+            self._seen = await self._thread.load()
+            self.entries = close_calls(self._seen.entries)
+            self._total = tokens_of(self.entries)
+            self.meter = Meter(self._spec.fixed, self._seen.reading)
+        self.add(user_entry(text))
+
+    def add(self, entry: Entry) -> None:
+        """Add one entry of this run. An entry without content is left out: no request may hold it."""
+        if entry.message["content"]:
+            self.entries.append(entry)
+            self._added.add(id(entry))
+            self._total += entry.tokens
+
+    def add_reply(self, reply: Reply) -> None:
+        """Learn from a reply's usage, then add it."""
+        if reply.usage is not None:
+            self.meter.measure(self._total, reply.usage.prompt_tokens)
+        self.add(assistant_entry(reply.content))
+
+    async def fit(self, iteration: int, *, limit: int | None = None) -> bool:
+        """Compact where the prompt would exceed the budget; whether anything was cut.
+
+        `limit` replaces the configured budget, for a prompt that the provider found too long.
+        """
+        budget = self._spec.budget
+        if limit is not None:
+            budget = Budget(min(limit, budget.limit), budget.compact_to)
+        if self.meter.predict(self._total) <= budget.limit:
+            return False
+        kept = await self._compactor.compact(self.entries, self.meter, budget, iteration)
+        cut = len(kept) != len(self.entries)
+        self._compacted = self._compacted or cut
+        self.entries = kept
+        self._total = tokens_of(kept)
+        return cut
+
+    def shrunk_limit(self) -> int:
+        """A budget that is certainly below the prompt as it stands."""
+        return max(1, self.meter.predict(self._total) - 1)
+
+    def request(self) -> Request:
+        """The request for the next turn."""
+        return build_request(
+            system=[self._spec.system],
+            tools=self._spec.definitions,
+            messages=[entry.message for entry in self.entries],
+            model=self._spec.model_name,
+            max_tokens=self._spec.max_tokens,
+            temperature=self._spec.temperature,
+        )
+
+    async def save(self, iteration: int, *, reason: str = "") -> None:
+        """Store what this run added, within `SAVE_DEADLINE` and also where the run is cancelled.
+
+        A failure is logged, not raised: the answer exists and is delivered. `reason` is told to
+        the model for calls that a stop left unanswered.
+        """
+        if self._thread is None:
+            return
+        if reason:
+            self.entries = self._closed(reason)
+            self._total = tokens_of(self.entries)
+        else:
+            await self.fit(iteration)
+        saving = asyncio.ensure_future(self._write())
+        try:
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            # The next run on this thread starts when this one is gone: it must find the exchange.
+            await asyncio.wait([saving], timeout=_CANCELLED_GRACE)
+            raise
+
+    def _closed(self, reason: str) -> list[Entry]:
+        closed = close_calls(self.entries, reason)
+        known = {id(entry) for entry in self.entries}
+        self._added |= {id(entry) for entry in closed if id(entry) not in known}
+        return closed
+
+    async def _write(self) -> None:
+        assert self._thread is not None
+        new = [entry for entry in self.entries if id(entry) in self._added]
+        kept = [entry for entry in self.entries if id(entry) not in self._added]
+        try:
+            async with asyncio.timeout(SAVE_DEADLINE):
+                await self._store(self._thread, kept, new)
+        except (StoreError, TimeoutError) as error:
+            _log.error(
+                "the conversation could not be saved; the answer is delivered all the same",
+                block=self._spec.label,
+                thread=self._thread.name,
+                error=str(error) or "the save took too long",
+            )
+            self._trace_failure(error)
+
+    async def _store(self, thread: Thread, kept: Sequence[Entry], new: Sequence[Entry]) -> None:
+        reading = self.meter.reading()
+        if self._compacted:
+            await thread.compact(self._seen, kept, new, reading)
+        else:
+            await thread.append(new, reading)
+
+    def _trace_failure(self, error: BaseException) -> None:
+        if self._run.trace is not None:
+            attrs: dict[str, Any] = {"block": self._spec.address}
+            self._run.trace.write(
+                "agent.save-failed", flow=self._run.flow, error=error, attrs=attrs
+            )

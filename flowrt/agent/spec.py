@@ -1,0 +1,82 @@
+"""What an agent is, compiled: made once by the block, read by every run."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from flowrt.engine.chain import Chain
+from flowrt.expr import Expression, Template
+from flowrt.llm.model import ChatModel
+from flowrt.memory.compaction import Budget, Strategy
+
+ThreadPolicy = Literal["queue", "reject", "merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool: how the model sees it (`definition`, the API's own form) and the chain behind it."""
+
+    name: str
+    definition: dict[str, Any]
+    chain: Chain
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSpec:
+    """A skill: instructions the model may load by name."""
+
+    name: str
+    description: str
+    template: Template
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySpec:
+    """Where an agent remembers, and what it does with a second message on a busy thread."""
+
+    thread: Expression
+    volatile: bool
+    policy: ThreadPolicy
+    stop_when: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """The observer path: its chain, the types it wants, and whether replies stream to it."""
+
+    chain: Chain
+    emit: frozenset[str]
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One `ai-agent` block. `fixed` estimates what rides on every request: system and tools."""
+
+    address: str
+    label: str
+    connector: str
+    model: ChatModel
+    system: str
+    opening: Expression | None
+    tools: dict[str, ToolSpec]
+    skills: dict[str, SkillSpec]
+    definitions: list[dict[str, Any]]
+    fixed: int
+    max_iterations: int
+    max_parallel: int
+    budget: Budget
+    strategy: Strategy
+    memory: MemorySpec | None
+    events: EventSpec | None
+    default: Chain | None
+    model_name: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    fingerprint: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(self.address.encode()).hexdigest()[:16]
+        object.__setattr__(self, "fingerprint", digest)

@@ -1,0 +1,204 @@
+"""From a loaded config to bound chains: every fault of the file is found here, all in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from flowrt.config.faults import faults_from, nearest
+from flowrt.config.fold import resolve_block
+from flowrt.config.load import Config
+from flowrt.config.nodes import Table, Text
+from flowrt.engine import registry
+from flowrt.engine.block import Settings
+from flowrt.engine.chain import Chain, Step
+from flowrt.engine.connector import AnyConnector
+from flowrt.engine.flow import Flow, FlowHandle
+from flowrt.engine.site import Refusal, Site
+from flowrt.errors import ConfigError, ExpressionError, Fault, Position
+from flowrt.expr import Scope, Template
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A service bound and ready to start."""
+
+    flows: dict[str, Flow]
+    connectors: dict[str, AnyConnector]
+
+
+def build(config: Config) -> Built:
+    """Bind every connector and flow. Raises `ConfigError` with all faults, in file order."""
+    return Builder(config).build()
+
+
+class Builder:
+    """One build. Also what pydantic hands to the validators of settings, as their context."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.scope = Scope(config.env.values)
+        self.connectors: dict[str, AnyConnector] = {}
+        self.faults: list[Fault] = []
+        self._handles: list[tuple[FlowHandle, Position | None, str]] = []
+        self._templates: dict[str, Template] = {}
+        # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
+        self._settings: Table | None = None
+
+    def build(self) -> Built:
+        for connector in self.config.connectors:
+            self._add_connector(connector)
+        flows = {}
+        for flow in self.config.flows:
+            chain = self.chain(flow.process, flow.name)
+            recovery = self.chain(flow.error, f"{flow.name}[error]") if flow.error else None
+            flows[flow.name] = Flow(flow.name, chain, recovery)
+        self._resolve_handles(flows)
+        if self.faults:
+            raise ConfigError(sorted(self.faults, key=_file_order))
+        return Built(flows, self.connectors)
+
+    def chain(self, blocks: list[Any], at: str) -> Chain:
+        """Bind a list of blocks whose addresses start with `at`."""
+        steps = (self._step(table, at) for table in blocks)
+        return Chain([step for step in steps if step is not None], at)
+
+    def flow_handle(self, name: str, field: tuple[str | int, ...]) -> FlowHandle:
+        """A flow by name, resolved when all are built."""
+        handle = FlowHandle(name)
+        position, path = self._place(field)
+        self._handles.append((handle, position, path))
+        return handle
+
+    def template(self, resource: str, field: tuple[str | int, ...]) -> Template:
+        """A declared template by alias or id, read and compiled once."""
+        if resource in self._templates:
+            return self._templates[resource]
+        declared = {item.name: item.resource for item in self.config.templates}
+        if resource not in declared:
+            close = nearest(resource, list(declared))
+            raise Refusal(
+                field,
+                f"template resource {resource!r} is not declared",
+                f"did you mean {close!r}?" if close else "declare it under resources.templates",
+            )
+        id_ = declared[resource]
+        try:
+            text = self.config.resources.read(id_)
+            template = Template.compile(text, Position(id_, 1, 1), self.scope)
+        except (OSError, ValueError, ExpressionError) as error:
+            raise Refusal(field, f"template resource {resource!r}: {error}") from error
+        self._templates[resource] = template
+        return template
+
+    def nearest_connector(self, name: str) -> str:
+        """A way out for a connector that is not there."""
+        close = nearest(name, list(self.connectors))
+        if close:
+            return f"did you mean {close!r}?"
+        return "declare it under `connectors:`"
+
+    def _add_connector(self, declared: Any) -> None:
+        table = declared.table
+        kind = self._class(registry.connectors, declared.type, table, "connector")
+        if kind is None:
+            return
+        settings = self._settings_of(kind.Settings, table.get("settings"), table)
+        if settings is not None:
+            self.connectors[declared.name] = kind(declared.name, settings)
+
+    def _step(self, table: Any, at: str) -> Step | None:
+        resolved = resolve_block(table, self.config.processors)
+        if resolved.faults:
+            self.faults += resolved.faults
+            return None
+        kind = self._class(registry.blocks, resolved.type, resolved.table, "block")
+        if kind is None:
+            return None
+        settings = self._settings_of(kind.Settings, resolved.settings, resolved.table)
+        if settings is None:
+            return None
+        label = resolved.name or resolved.type
+        address = f"{at}.{label}"
+        site = Site(self, address, label, resolved.name, resolved.type)
+        outer, self._settings = self._settings, resolved.settings
+        try:
+            block = kind(settings, site)
+        except Refusal as refusal:
+            position, path = self._place(refusal.field)
+            self.faults.append(Fault(position, path, refusal.found, way_out=refusal.way_out))
+            return None
+        finally:
+            self._settings = outer
+        return Step(label, address, resolved.type, block)
+
+    def _class(self, types: registry.Registry, name: str, table: Table, what: str) -> Any:
+        try:
+            return types.get(name)
+        except registry.UnknownType as unknown:
+            way_out = f"did you mean {unknown.nearest!r}?" if unknown.nearest else ""
+            self.faults.append(
+                Fault(
+                    table.value_positions.get("type", table.position),
+                    f"{table.path}.type",
+                    f"unknown {what} type {name!r}",
+                    way_out=way_out,
+                )
+            )
+            return None
+
+    def _settings_of(
+        self, kind: type[Settings], table: Table | None, owner: Table
+    ) -> Settings | None:
+        if table is None:
+            table = Table(owner.position, owner.path)
+        try:
+            return kind.model_validate(table, context=self)
+        except ValidationError as error:
+            self.faults += faults_from(error, table)
+            return None
+
+    def _place(self, field: tuple[str | int, ...]) -> tuple[Position | None, str]:
+        table = self._settings
+        if table is None:
+            return None, ""
+        return place_in(table, field)
+
+    def _resolve_handles(self, flows: dict[str, Flow]) -> None:
+        for handle, position, path in self._handles:
+            if handle.name in flows:
+                handle.flow = flows[handle.name]
+                continue
+            close = nearest(handle.name, list(flows))
+            self.faults.append(
+                Fault(
+                    position,
+                    path,
+                    f'flow "{handle.name}" is not defined',
+                    way_out=f"did you mean {close!r}?" if close else "",
+                )
+            )
+
+
+def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]:
+    """The position and the reader's path of a setting below `table`, as near as it exists."""
+    node: Any = table
+    position, path = table.position, table.path
+    for part in field:
+        if isinstance(node, Table) and part in node:
+            key = str(part)
+            position, path = node.value_positions[key], f"{path}.{key}"
+            node = node[key]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+            path = f"{path}[{part}]"
+            position = node.position if isinstance(node, Table | Text) else position
+        else:
+            break
+    return position, path
+
+
+def _file_order(fault: Fault) -> tuple[str, int, int]:
+    return tuple(fault.position) if fault.position else ("", 0, 0)

@@ -1,0 +1,79 @@
+"""Where a block stands: what its constructor may ask of the service being built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from flowrt.engine.chain import Chain
+from flowrt.engine.fields import Branch
+from flowrt.engine.flow import FlowHandle
+
+if TYPE_CHECKING:
+    from flowrt.engine.build import Builder
+    from flowrt.expr import Scope, Template
+
+T = TypeVar("T")
+
+
+class Refusal(Exception):
+    """A block cannot be built: `field` is the setting at fault, as a path of keys and indexes."""
+
+    def __init__(self, field: tuple[str | int, ...], found: str, way_out: str = "") -> None:
+        self.field = field
+        self.found = found
+        self.way_out = way_out
+        super().__init__(found)
+
+
+class Site:
+    """A block's place in the service being built.
+
+    `address` is `<flow>.<label>`, nested `<flow>.<composite>[<branch>].<label>` (dialect 7.3);
+    `label` is the block's name, else its type; `named` is the name alone, maybe empty.
+    """
+
+    __slots__ = ("_builder", "address", "label", "named", "type")
+
+    def __init__(self, builder: Builder, address: str, label: str, named: str, type_: str) -> None:
+        self._builder = builder
+        self.address = address
+        self.label = label
+        self.named = named
+        self.type = type_
+
+    @property
+    def scope(self) -> Scope:
+        """What expressions of this service can see."""
+        return self._builder.scope
+
+    def chain(self, branch: Branch, slot: str) -> Chain:
+        """Bind a chain setting. `slot` is its name in addresses: `then`, a case's or tool's name."""
+        name = f"{self.address}[{slot}]"
+        return self._builder.chain(branch.blocks, name)
+
+    def connector(
+        self, name: str, kind: type[T], what: str, field: tuple[str | int, ...] = ("connector",)
+    ) -> T:
+        """The connector called `name`, which must be a `kind`; `what` says so in words."""
+        found = self._builder.connectors.get(name)
+        if found is None:
+            raise self.refuse(
+                field,
+                f'{self.type} block: connector "{name}" is not configured',
+                self._builder.nearest_connector(name),
+            )
+        if not isinstance(found, kind):
+            raise self.refuse(field, f'{self.type} block: connector "{name}" is not {what}')
+        return found
+
+    def flow(self, name: str, field: tuple[str | int, ...] = ("flow",)) -> FlowHandle:
+        """A flow of this service, resolved once all flows are built."""
+        return self._builder.flow_handle(name, field)
+
+    def template(self, resource: str, field: tuple[str | int, ...]) -> Template:
+        """A declared template resource, by alias or id, compiled."""
+        return self._builder.template(resource, field)
+
+    def refuse(self, field: tuple[str | int, ...], found: str, way_out: str = "") -> Refusal:
+        """The exception to raise where a setting cannot work, with the place of that setting."""
+        return Refusal(field, found, way_out)

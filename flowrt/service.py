@@ -1,0 +1,169 @@
+"""One running service: its connectors, flows and stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from flowrt.agent.live import LiveRuns
+from flowrt.clock import Clock, SystemClock
+from flowrt.config.faults import nearest
+from flowrt.config.load import Config, load_config
+from flowrt.engine.build import Built, build
+from flowrt.engine.run import Run, Watcher
+from flowrt.errors import CallError, FlowError
+from flowrt.ids import new_id
+from flowrt.message import Message, Outcome, clean
+from flowrt.observe.log import get_logger
+from flowrt.observe.masking import add_secrets
+from flowrt.observe.trace import Trace
+from flowrt.storage.tiers import Storage
+
+BACKGROUND_GRACE = 10.0
+"""Seconds that `stop` waits for background work before it cancels it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How an invocation ended. `message` is None where it was dropped or failed."""
+
+    outcome: Outcome
+    message: Message | None = None
+    error: FlowError | None = None
+
+
+class Service:
+    """A service built from a config; start it, invoke its flows, stop it.
+
+    The same object may be started again after it was stopped, also in another event loop: whatever
+    belongs to a loop is made by `start` or on first use, and let go by `stop`.
+    """
+
+    def __init__(
+        self, config: Config, built: Built, storage: Storage, *, clock: Clock | None = None
+    ) -> None:
+        self.name = config.name
+        self.config = config
+        self.storage = storage
+        self.clock: Clock = clock or SystemClock()
+        self.live = LiveRuns()
+        self._flows = built.flows
+        self._connectors = built.connectors
+        self._background: set[asyncio.Task[None]] = set()
+        self._log = get_logger("flowrt.service")
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        storage: str | None = None,
+        volatile: str | None = None,
+        env_file: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> Service:
+        """Load a file or directory and bind everything in it, touching no network and no store.
+
+        `storage` and `volatile` are store URLs (``sqlite:PATH``, ``redis://…``, ``memory:``);
+        unset, `FLOWRT_STORAGE` and `FLOWRT_VOLATILE` decide, then ``sqlite:.flowrt/state.db`` and
+        the process's own memory. Raises `ConfigError` with every fault of the file.
+        """
+        config = load_config(path, env_file=env_file, environ=environ)
+        add_secrets(config.env.secrets.values())
+        built = build(config)
+        tiers = Storage.from_urls(config.name, storage, volatile, environ=environ)
+        return cls(config, built, tiers, clock=clock)
+
+    @property
+    def flows(self) -> list[str]:
+        """The names of the flows, in file order."""
+        return list(self._flows)
+
+    async def start(self) -> None:
+        """Start the connectors, in file order. Stores open on first use."""
+        started = []
+        try:
+            for connector in self._connectors.values():
+                await connector.start()
+                started.append(connector)
+        except BaseException:
+            for connector in reversed(started):
+                await connector.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Wait for background work, then stop the connectors and close the stores."""
+        if self._background:
+            _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
+            for task in late:
+                self._log.warning("background work was cut off", task=task.get_name())
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        for connector in reversed(self._connectors.values()):
+            await connector.stop()
+        await self.storage.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def invoke(
+        self,
+        flow: str | None = None,
+        data: Any = None,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        watcher: Watcher | None = None,
+        trace: Trace | None = None,
+    ) -> Result:
+        """Send a message through a flow and wait for its end; `flow` None takes the only one.
+
+        `data` and `variables` are JSON values. A flow that fails gives a `Result`, not an
+        exception. Raises `CallError` where there is no such flow.
+        """
+        name = self._flow_name(flow)
+        message = Message(clean(data), clean(dict(variables or {})))
+        if trace is not None:
+            message.trace_id = new_id()
+        run = Run(self, name, trace=trace, watcher=watcher)
+        try:
+            result = await self._flows[name].run(message, run)
+        except FlowError as error:
+            return Result(Outcome.FAILED, error=error)
+        if result is None:
+            return Result(Outcome.DROPPED)
+        return Result(Outcome.STOPPED if result.stop else Outcome.COMPLETED, result)
+
+    def spawn(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        """Run `work` in the background, held until it ends; a failure is logged under `what`."""
+        task = asyncio.create_task(work, name=what)
+        # A task nobody holds may be collected in the middle of its work.
+        self._background.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("background work failed", task=task.get_name(), error=str(error))
+
+    def _flow_name(self, flow: str | None) -> str:
+        if flow is None:
+            if len(self._flows) == 1:
+                return next(iter(self._flows))
+            raise CallError(
+                f"the service has {len(self._flows)} flows ({', '.join(self._flows)}); "
+                "say which with --flow"
+            )
+        if flow not in self._flows:
+            close = nearest(flow, self.flows)
+            hint = f"did you mean {close!r}?" if close else f"it has {', '.join(self._flows)}"
+            raise CallError(f"the service has no flow {flow!r}; {hint}")
+        return flow
