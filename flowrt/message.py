@@ -38,7 +38,6 @@ class Message:
         "_body",
         "_vars",
         "activation",
-        "body_activation",
         "body_schema",
         "correlation_id",
         "event_id",
@@ -75,7 +74,6 @@ class Message:
     def body(self, value: Any) -> None:
         self._body = value
         self.activation = None
-        self.body_activation = None
 
     @property
     def vars(self) -> Mapping[str, Any]:
@@ -106,7 +104,6 @@ class Message:
         """A copy that shares nothing of the body; values of variables are shared (dialect 2.1)."""
         other = self.scoped()
         other._body = copy.deepcopy(self._body)
-        other.body_activation = None
         return other
 
     def scoped(self) -> Message:
@@ -118,7 +115,6 @@ class Message:
         other.raw = self.raw
         other.stop = self.stop
         other.trace_id = self.trace_id
-        other.body_activation = self.body_activation
         return other
 
     def rekeyed(self) -> Message:
