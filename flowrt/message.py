@@ -64,7 +64,6 @@ class Message:
         self.trace_id = ""
         # Owned by flowrt.expr: what CEL sees of this state, converted at most once.
         self.activation: Any = None
-        self.body_activation: Any = None
 
     @property
     def body(self) -> Any:

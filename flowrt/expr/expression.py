@@ -187,7 +187,11 @@ class Expression:
         except RuntimeError as error:
             return None, str(error)
         if result.type() == self._error_type:
-            return None, str(result.value())
+            try:
+                return None, str(result.value())
+            except TypeError:
+                # An optional carries the type of an error, and nothing that could be read.
+                return result, ""
         return result, ""
 
     def _activation(self, message: Message, extra: Mapping[str, Any] | None) -> Any:
