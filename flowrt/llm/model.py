@@ -20,7 +20,8 @@ Block = dict[str, Any]
 class Request:
     """One call of a model. Built only by `flowrt.llm.request.build_request`.
 
-    `system` and `tools` are lists of Messages API blocks; `messages` are `{role, content: [block]}`.
+    `system` and `tools` are lists of Messages API blocks, `messages` are
+    `{role, content: [block]}`.
     `max_tokens`, `model` and `temperature` None leave the choice to the connector. `purpose` is
     for traces only.
     """
