@@ -35,7 +35,7 @@ DEFAULT_COMPACT_TO = 0.6
 
 
 def _refused(kind: str, text: str) -> PydanticCustomError:
-    return PydanticCustomError(kind, "{text}", {"text": text})  # type: ignore[arg-type]
+    return PydanticCustomError(kind, "{text}", {"text": text})
 
 
 def _not_yet(values: Any, later: dict[str, str]) -> None:

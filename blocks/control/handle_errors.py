@@ -23,7 +23,8 @@ class HandleErrorsSettings(Settings):
 class HandleErrors(Block[HandleErrorsSettings]):
     """Runs `process`; where a block of it fails, runs `error` and goes on with its result.
 
-    `vars.error` is `{message, flow, block}`: the text, this block's name, the failing block's label.
+    `vars.error` is `{message, flow, block}`: the text, this block's name, the label of the block
+    that failed.
 
     ```yaml
     - type: handle-errors

@@ -96,7 +96,7 @@ class AgentEvents:
 
 
 class DeltaStream:
-    """Carries pieces from the model's callback, which cannot wait, to the events chain, in order."""
+    """Carries pieces from the model's callback, which cannot wait, to the chain, in order."""
 
     def __init__(self, events: AgentEvents, iteration: int) -> None:
         self._events = events

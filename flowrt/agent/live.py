@@ -81,10 +81,11 @@ class LiveRun:
 
         A cancellation of the run itself stays a cancellation: the two must not be mixed up (FB-07).
         """
-        self._work = asyncio.ensure_future(work)
+        task: asyncio.Task[T] = asyncio.ensure_future(work)
+        self._work = task
         self._in_tools = tools
         try:
-            return await self._work
+            return await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if self.stop_reason and current is not None and not current.cancelling():

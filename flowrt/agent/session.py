@@ -66,7 +66,7 @@ class Session:
         self.add(user_entry(text))
 
     def add(self, entry: Entry) -> None:
-        """Add one entry of this run. An entry without content is left out: no request may hold it."""
+        """Add one entry of this run; one without content is left out, no request may hold it."""
         if entry.message["content"]:
             self.entries.append(entry)
             self._added.add(id(entry))

@@ -106,8 +106,12 @@ class Builder:
         if kind is None:
             return
         settings = self._settings_of(kind.Settings, table.get("settings"), table)
-        if settings is not None:
+        if settings is None:
+            return
+        try:
             self.connectors[declared.name] = kind(declared.name, settings)
+        except ExpressionError as error:
+            self.faults.append(Fault(table.position, table.path, str(error)))
 
     def _step(self, table: Any, at: str) -> Step | None:
         resolved = resolve_block(table, self.config.processors)
@@ -201,4 +205,4 @@ def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]
 
 
 def _file_order(fault: Fault) -> tuple[str, int, int]:
-    return tuple(fault.position) if fault.position else ("", 0, 0)
+    return (*fault.position,) if fault.position else ("", 0, 0)

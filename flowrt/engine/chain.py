@@ -54,7 +54,7 @@ class Chain:
         trace = run.trace
         assert trace is not None
         for step in self.steps:
-            place = {"flow": run.flow, "path": step.address, "blockType": step.type}
+            place: Any = {"flow": run.flow, "path": step.address, "blockType": step.type}
             trace.write("block.pre-invoke", message, **place)
             began = run.clock.monotonic()
             try:
