@@ -10,10 +10,8 @@ from typing import Any, NamedTuple, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from flowrt.config.nodes import Items, Table, Text
+from flowrt.config.nodes import Items, Table, Text, cut
 from flowrt.errors import Fault, Position
-
-_LONGEST_SHOWN = 60
 
 _WANTED = {
     "string_type": "text",
@@ -119,17 +117,14 @@ class _Walk:
         self.key_position = table.position
         self.path = table.path
         self.models: list[type[BaseModel]] = [model] if model else []
-        self.missing = ""
 
     def follow(self, loc: tuple[int | str, ...]) -> None:
         for part in loc:
-            self.missing = ""
             if isinstance(self.node, Table):
                 if isinstance(part, str) and part in self.node:
                     self._enter_key(part)
                 else:
                     self._narrow(part)
-                    self.missing = str(part)
             elif isinstance(self.node, Items) and isinstance(part, int) and part < len(self.node):
                 self._enter_index(part)
             else:
@@ -236,7 +231,7 @@ def _unknown_key(walk: _Walk, loc: tuple[int | str, ...]) -> _Spot:
 def shown(value: Any) -> str:
     """A value in an error text. What came from the environment is not shown: it may be secret."""
     if isinstance(value, Text) and value.origin:
-        return f"the value of {_cut(value.origin)}"
+        return f"the value of {cut(value.origin)}"
     if isinstance(value, Table):
         return "a mapping"
     if isinstance(value, Items):
@@ -245,11 +240,7 @@ def shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return str(value).lower()
-    return _cut(str(value)) if isinstance(value, str) else repr(value)
-
-
-def _cut(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
+    return cut(str(value)) if isinstance(value, str) else repr(value)
 
 
 def _is_bare(value: Any) -> bool:

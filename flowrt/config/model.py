@@ -20,15 +20,6 @@ def _mapping(value: Any) -> Any:
 Raw = Annotated[Any, BeforeValidator(_mapping, json_schema_input_type=dict[str, Any])]
 
 
-def _blocks(value: Any) -> Any:
-    if not isinstance(value, list):
-        raise PydanticCustomError("list_type", "expected a list of blocks")
-    return value
-
-
-RawBlocks = Annotated[Any, BeforeValidator(_blocks, json_schema_input_type=list[dict[str, Any]])]
-
-
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -111,8 +102,8 @@ class FlowEntry(_Model):
         None, description="The name it is called by; required without a source."
     )
     source: Source | None = Field(None, description="What sends it messages; unset, callers do.")
-    process: RawBlocks = Field(description="Its blocks, in order.")
-    error: RawBlocks | None = Field(None, description="Blocks that run when it failed.")
+    process: list[Raw] = Field(description="Its blocks, in order.")
+    error: list[Raw] | None = Field(None, description="Blocks that run when it failed.")
     workers: int | None = Field(None, ge=1, description="Messages worked on at the same time.")
     buffer: int = Field(64, ge=1, description="Messages that may wait.")
     pool: int = Field(8, ge=1, description="Branches of one message worked on at the same time.")

@@ -100,14 +100,40 @@ def plain(value: Any) -> Any:
     return value.scalar if isinstance(value, Text) else value
 
 
+def copied(value: Any) -> Any:
+    """The value again, for another place in the tree: its paths will differ, its places not."""
+    if isinstance(value, Table):
+        table = Table(value.position)
+        for key, item in value.items():
+            table[key] = copied(item)
+        table.key_positions = value.key_positions
+        table.value_positions = value.value_positions
+        table.sources = value.sources
+        return table
+    if isinstance(value, Items):
+        items = Items(value.position)
+        items += [copied(item) for item in value]
+        items.item_positions = value.item_positions
+        return items
+    return value
+
+
+_LONGEST_SHOWN = 60
+
+
+def cut(text: str) -> str:
+    """A text as it is quoted in an error: cut off where it is long."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
+
+
 # Lists whose entries a reader knows by name rather than by number.
-_NAMED = frozenset({"connectors", "env", "flows", "processors"})
+NAMED = frozenset({"connectors", "env", "flows", "processors"})
 
 
 def name_paths(document: Table) -> None:
     """Give every table and list below `document` its path."""
     for key, value in document.items():
-        if key in _NAMED and isinstance(value, Items):
+        if key in NAMED and isinstance(value, Items):
             value.path = key
             for index, item in enumerate(value):
                 name = item.get("name") if isinstance(item, Table) else None

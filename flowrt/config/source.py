@@ -10,7 +10,9 @@ from flowrt.errors import Fault, Position
 MOST_BYTES = 4 * 1024 * 1024
 
 # What YAML calls not printable, and a byte order mark in the middle of a text.
-_INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 _UTF16 = {codecs.BOM_UTF16_LE: "UTF-16 (little endian)", codecs.BOM_UTF16_BE: "UTF-16 (big endian)"}
 _SAVE_AS_UTF8 = "save it as UTF-8"
 
@@ -39,7 +41,7 @@ def check_visible(text: str, file: str) -> None:
     """Refuse control characters, NUL above all, with their place. Raises `Unreadable`."""
     if match := _INVISIBLE.search(text):
         name = {"\0": "a NUL character", "\ufeff": "a byte order mark"}.get(
-            match[0], f"the control character U+{ord(match[0]):04X}"
+            match[0], f"the character U+{ord(match[0]):04X}, which YAML does not allow"
         )
         raise Unreadable(
             Fault(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-from yaml import MarkedYAMLError
+from yaml import MarkedYAMLError, YAMLError
 
 from flowrt.errors import Fault, Position
 
 # The texts of libyaml and of PyYAML's own parser, which differ; the first match counts. True as
 # third part: the mistake is where the construct begins, not where the parser gave up.
 _MEANINGS: list[tuple[str, str, str, bool]] = [
+    (r"maximum nesting depth", "nested too deeply", "", True),
+    (r"incompatible YAML", "the %YAML line asks for another version", "remove the line", False),
     (
         r"found a tab character|character '\\t' that cannot start|violates? (the )?indentation",
         "a tab is used for indentation",
@@ -36,13 +38,13 @@ _MEANINGS: list[tuple[str, str, str, bool]] = [
         True,
     ),
     (
-        r"unknown escape|escape sequence|hexadecimal|escape character",
+        r"unknown escape|escape sequence|hexa?decimal|escape (character|code)",
         "an unknown escape in a double-quoted text",
         "write a backslash as \\\\, or use single quotes",
         False,
     ),
     (
-        r"flow (sequence|mapping)",
+        r"flow (sequence|mapping|node)",
         "a '[' or '{' is opened here and its inside does not parse",
         "close it, put ',' between its entries, or quote the text if the bracket belongs to it",
         True,
@@ -82,8 +84,10 @@ _MEANINGS: list[tuple[str, str, str, bool]] = [
 ]
 
 
-def syntax_fault(error: MarkedYAMLError, text: str, file: str) -> Fault:
+def syntax_fault(error: YAMLError, text: str, file: str) -> Fault:
     """The parser's error as a fault with its place and, where known, the likely mistake."""
+    if not isinstance(error, MarkedYAMLError):
+        return Fault(Position(file, 1, 1), "", f"not valid YAML: {error}")
     said = f"{error.context or ''} {error.problem or ''}".strip()
     found, way_out, at_start = _meaning(said)
     mark = error.problem_mark or error.context_mark

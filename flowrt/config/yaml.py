@@ -7,19 +7,22 @@ It is built on the events of PyYAML's C parser, so that nothing is built before 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import yaml
 
-from flowrt.config.nodes import Items, Table, Text, name_paths
+from flowrt.config.nodes import Items, Table, Text, copied, cut, name_paths
 from flowrt.config.scalars import NotJson, read_scalar
 from flowrt.config.source import Unreadable, check_visible, decode
 from flowrt.config.syntax import syntax_fault
+from flowrt.config.trail import Found, Step, path_of
 from flowrt.errors import ConfigError, Fault, Position
+from flowrt.message import clean_text
 
 DEEPEST = 100
 MOST_NODES = 100_000
+MOST_FAULTS = 100
 
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -47,11 +50,15 @@ def read_yaml(text: bytes | str, file: str) -> tuple[Table | None, list[Fault]]:
         source = decode(text, file)
         check_visible(source, file)
         reader = _Reader(source, file)
-        root = reader.document()
     except Unreadable as unreadable:
         return None, [unreadable.fault]
-    except yaml.MarkedYAMLError as error:
-        return None, [syntax_fault(error, source, file)]
+    try:
+        root = reader.document()
+    except Unreadable as unreadable:
+        return None, [*reader.faults(), unreadable.fault]
+    except yaml.YAMLError as error:
+        fault = syntax_fault(error, source, file)
+        return None, [*reader.faults(), replace(fault, path=reader.path())]
     if not isinstance(root, Table):
         kind = "a list" if isinstance(root, Items) else "a single value"
         found = "the file is empty" if root is None else f"the file holds {kind}"
@@ -70,26 +77,6 @@ class _Anchored(NamedTuple):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A fault whose path is not known before the whole document is."""
-
-    owner: Table | Items | None
-    part: str
-    position: Position
-    found: str
-    rule: str = ""
-    way_out: str = ""
-
-    def fault(self) -> Fault:
-        path = ""
-        if isinstance(self.owner, Table):
-            path = self.owner.path_of(self.part)
-        elif self.owner is not None:
-            path = f"{self.owner.path}[{self.part}]"
-        return Fault(self.position, path, self.found, self.rule, self.way_out)
-
-
 class _Reader:
     """One pass over the events of one file."""
 
@@ -97,16 +84,19 @@ class _Reader:
         self.file = file
         self._shown: dict[int, str] = {}
         self._parser = _Parser(self._hide_line_breaks(source))
-        self._found: list[_Found] = []
+        self._found: list[Found] = []
         self._anchors: dict[str, _Anchored | None] = {}
         self._nodes = 0
-        # Where the node being read belongs, for the path of a fault in it.
-        self._owner: Table | Items | None = None
-        self._part = ""
+        # The way to the node being read, for the path of a fault in it.
+        self._trail: list[Step] = []
 
     def faults(self) -> list[Fault]:
         """What was found, once the paths are known."""
-        return [found.fault() for found in self._found]
+        return [found.placed() for found in self._found]
+
+    def path(self) -> str:
+        """The path of what is being read."""
+        return path_of(self._trail)
 
     def document(self) -> Any:
         """The root, or None for a file without content."""
@@ -136,10 +126,13 @@ class _Reader:
     def _stop(
         self, position: Position, found: str, rule: str = "", way_out: str = ""
     ) -> Unreadable:
-        return Unreadable(Fault(position, "", found, rule, way_out))
+        return Unreadable(Fault(position, self.path(), found, rule, way_out))
 
     def _note(self, position: Position, found: str, rule: str = "", way_out: str = "") -> None:
-        self._found.append(_Found(self._owner, self._part, position, found, rule, way_out))
+        fault = Fault(position, "", found, rule, way_out)
+        self._found.append(Found(tuple(self._trail), fault))
+        if len(self._found) == MOST_FAULTS:
+            raise self._stop(position, f"the file has more than {MOST_FAULTS} faults")
 
     def _count(self, nodes: int, position: Position) -> None:
         self._nodes += nodes
@@ -175,21 +168,24 @@ class _Reader:
         name = event.anchor
         if name not in self._anchors:
             raise self._stop(
-                position, f"the alias *{name} has no anchor &{name} before it",
+                position, f"the alias {cut('*' + name)} has no anchor before it",
                 way_out="quote the text if it is not meant as an alias",
             )  # fmt: skip
         node = self._anchors[name]
         if node is None:
-            raise self._stop(position, f"the alias *{name} stands inside its own anchor")
+            raise self._stop(position, f"the alias {cut('*' + name)} stands inside its own anchor")
         self._count(node.size, position)
-        return node._replace(value=_copy(node.value))
+        return node._replace(value=copied(node.value))
 
     def _scalar(self, event: Any, position: Position) -> tuple[Any, str]:
         text = self._show(event.value)
         bare, tag = event.implicit[0], event.tag
         if tag in _TEXT_TAGS or (tag is None and not bare):
-            if "\0" in text:
-                self._note(position, "a text with a NUL character", way_out="remove the \\0")
+            if clean_text(text) is not text:
+                self._note(
+                    position, "a text with a NUL character or half a surrogate pair",
+                    way_out="remove the escape",
+                )  # fmt: skip
             return Text(text, position, not bare or tag is not None), ""
         if tag is not None and tag not in _SCALAR_TAGS:
             self._bad_tag(tag, position)
@@ -208,25 +204,25 @@ class _Reader:
     def _bad_tag(self, tag: str, position: Position) -> None:
         name = tag.replace(_CORE, "!!")
         self._note(
-            position, f"the tag {name!r} is not supported here",
+            position, f"the tag {cut(name)} is not supported here",
             way_out="quote the text if the '!' belongs to it, else remove the tag",
         )  # fmt: skip
 
     def _collection(self, event: Any, position: Position, depth: int) -> Table | Items:
         if event.tag is not None and event.tag not in _COLLECTION_TAGS:
             self._bad_tag(event.tag, position)
-        owner, part = self._owner, self._part
+        self._trail.append(Step(None, ""))
         if isinstance(event, yaml.MappingStartEvent):
             value: Table | Items = self._table(position, depth)
         else:
             value = self._items(position, depth)
-        self._owner, self._part = owner, part
+        self._trail.pop()
         return value
 
     def _items(self, position: Position, depth: int) -> Items:
         items = Items(position)
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            self._owner, self._part = items, str(len(items))
+            self._trail[-1] = Step(items, len(items))
             node = self._node(event, depth + 1)
             items.append(node.value)
             items.item_positions.append(node.position)
@@ -236,14 +232,14 @@ class _Reader:
         table = Table(position)
         merged: list[Table] = []
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            self._owner, self._part = table, ""
+            self._trail[-1] = Step(table, "")
             place = self._place(event)
             key = self._key(event, place, depth)
             merge = key == "<<" and event.implicit[0] and event.tag is None
-            self._part = key or ""
+            self._trail[-1] = Step(table, key or "")
             if key in table.key_positions:
                 self._note(
-                    place, f"the key {key!r} is given twice",
+                    place, f"the key {cut(key)} is given twice",
                     f"first on line {table.key_positions[key].line}", "remove one of them",
                 )  # fmt: skip
             node = self._node(self._next(), depth + 1)
@@ -266,7 +262,10 @@ class _Reader:
         value = node.value
         if isinstance(value, Table | Items):
             kind = "mapping" if isinstance(value, Table) else "list"
-            found, way_out = f"a {kind} stands as a key", "quote a text that starts with '{' or '['"
+            found, way_out = (
+                f"a {kind} stands as a key",
+                "quote the text if it starts with '{' or '['",
+            )
         elif isinstance(event, yaml.AliasEvent):
             found, way_out = "an alias stands as a key", "write the key out"
         else:
@@ -276,7 +275,9 @@ class _Reader:
                 kind = "nothing"
             elif isinstance(value, bool):
                 kind = "true or false"
-            found = f"the key {text!r} reads as {kind}" if text else "a key is missing before ':'"
+            found = (
+                f"the key {cut(text)} reads as {kind}" if text else "a key is missing before ':'"
+            )
             way_out = "quote it" if text else "write one"
         self._note(position, found, "keys are text", way_out)
         return None
@@ -308,21 +309,3 @@ class _Reader:
 
     def _show(self, text: str) -> str:
         return text.translate(self._shown) if self._shown else text
-
-
-def _copy(value: Any) -> Any:
-    """The value again, for another place in the tree: its paths will differ, its places not."""
-    if isinstance(value, Table):
-        table = Table(value.position)
-        for key, item in value.items():
-            table[key] = _copy(item)
-        table.key_positions = value.key_positions
-        table.value_positions = value.value_positions
-        table.sources = value.sources
-        return table
-    if isinstance(value, Items):
-        items = Items(value.position)
-        items += [_copy(item) for item in value]
-        items.item_positions = value.item_positions
-        return items
-    return value
