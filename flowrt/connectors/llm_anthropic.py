@@ -11,6 +11,7 @@ from flowrt.engine.block import Settings
 from flowrt.engine.connector import Connector
 from flowrt.engine.fields import Duration
 from flowrt.llm.anthropic import AnthropicModel
+from flowrt.llm.connector import ModelConnector
 from flowrt.llm.model import ChatModel
 
 
@@ -50,7 +51,7 @@ class AnthropicSettings(Settings):
         return self
 
 
-class AnthropicConnector(Connector[AnthropicSettings]):
+class AnthropicConnector(Connector[AnthropicSettings], ModelConnector):
     """A model behind Anthropic's Messages API. The SDK is imported at the first call.
 
     ```yaml

@@ -13,6 +13,7 @@ from flowrt.engine.block import Settings
 from flowrt.engine.connector import Connector
 from flowrt.engine.fields import Plain
 from flowrt.expr import Expression
+from flowrt.llm.connector import ModelConnector
 from flowrt.llm.model import ChatModel
 from flowrt.llm.scripted import ScriptedModel, ScriptedReply
 from flowrt.message import Message
@@ -72,7 +73,7 @@ def _read(file: str) -> Any:
         ) from error
 
 
-class ScriptedConnector(Connector[ScriptedSettings]):
+class ScriptedConnector(Connector[ScriptedSettings], ModelConnector):
     """A model that plays a script: for demos, tests and benchmarks.
 
     Entries with `when` answer every request for which the condition holds; the others answer once

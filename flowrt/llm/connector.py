@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 from flowrt.llm.model import ChatModel
 
 
-@runtime_checkable
-class ModelConnector(Protocol):
-    """A connector with a chat model behind it."""
+class ModelConnector:
+    """A connector with a chat model behind it; a connector class derives from it as well."""
 
     @property
     def chat_model(self) -> ChatModel:
         """The model; the same object for the connector's whole life."""
-        ...
+        raise NotImplementedError

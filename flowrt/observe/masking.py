@@ -1,7 +1,7 @@
 """Secrets never leave in a log line, a trace, an event or an error text.
 
 Values known by name come first (each env value declared `secret` or named like one), then places
-(`Authorization:` lines, passwords in URLs, `api_key=` in query strings), then shapes (JWT, `xoxb-…`).
+(`Authorization:` lines, passwords in URLs, `api_key=` in queries), then shapes (JWT, `xoxb-…`).
 What surrounds a secret stays, so that the text still says what it was about.
 """
 
@@ -19,8 +19,8 @@ _SHORTEST = 6
 _PLACES = re.compile(
     r"""(?ix)
     (?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s@]+(?=@)
-    | (?P<header>\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)\b["']?\s*[:=]\s*["']?
-        (?:bearer\s+|basic\s+)?)[^\s"',;]+(?:;[^\r\n"']*)?
+    | (?P<header>\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)\b
+        ["']?\s*[:=]\s*["']?(?:bearer\s+|basic\s+)?)[^\s"',;]+(?:;[^\r\n"']*)?
     | (?P<bearer>\bbearer\s+)[a-z0-9._~+/=-]{12,}
     | (?P<pair>\b[a-z0-9_-]*(?:api[_-]?key|token|password|passwd|secret)["']?\s*[:=]\s*["']?)
         (?!\[redacted\])[^\s"'&,;}]{6,}
