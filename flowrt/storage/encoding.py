@@ -65,7 +65,7 @@ def decode_key(data: bytes) -> str:
 
 
 def encode_entries(entries: Sequence[bytes]) -> list[bytes]:
-    """The entries of a log. Raises `TypeError` for what is not bytes, before anything is written."""
+    """The entries of a log. Raises `TypeError` for what is not bytes."""
     return [entry if type(entry) is bytes else bytes(memoryview(entry)) for entry in entries]
 
 
@@ -91,7 +91,7 @@ def lifetime(ttl: float | None) -> float | None:
 
 
 def _comes_back(value: Any) -> bool:
-    """Whether JSON that was written reads back equal. Level by level: fast, and as deep as asked."""
+    """Whether the JSON of a value reads back equal to it."""
     level = [value]
     for _ in range(DEEPEST + 1):
         below: list[Any] = []
@@ -128,8 +128,14 @@ def _fault(value: Any, path: str, depth: int) -> str:
         for index, item in enumerate(value):
             if fault := _fault(item, f"{path}[{index}]", depth + 1):
                 return fault
-    elif isinstance(value, float) and not math.isfinite(value):
-        return f"{path or 'the value'} is {value!r}, which JSON cannot hold"
-    elif not isinstance(value, str | int | float | None):
-        return f"{path or 'the value'} is a {type(value).__name__}, not a JSON value"
+    else:
+        return _scalar_fault(value, path or "the value")
+    return ""
+
+
+def _scalar_fault(value: Any, path: str) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{path} is {value!r}, which JSON cannot hold"
+    if not isinstance(value, str | int | float | None):
+        return f"{path} is of type {type(value).__name__}, which is not JSON"
     return ""

@@ -47,35 +47,134 @@ class Worker:
         self._check = check
         self._commits = 0
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._ended: asyncio.Future[None] | None = None
+        self._goodbye: _Job | None = None
 
     async def start(self) -> None:
         """Start the thread and wait for its connection. Raises what connecting raised."""
-        loop = asyncio.get_running_loop()
-        opened: asyncio.Future[None] = loop.create_future()
+        hello = self._job(lambda db: None)
         name = "flowrt-sqlite-" + ("write" if self._writes else "read")
-        threading.Thread(target=self._run, args=(opened, loop), name=name, daemon=True).start()
+        threading.Thread(target=self._run, args=(hello,), name=name, daemon=True).start()
         try:
-            await opened
+            await hello.future
         except asyncio.CancelledError:
             self._jobs.put(None)
             raise
 
     async def stop(self) -> None:
         """Finish what was asked for, then close the connection and end the thread."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-
-        def last(_: sqlite3.Connection) -> None:
-            return None
-
-        self._jobs.put(_Job(last, done, loop))
+        self._goodbye = self._job(lambda db: None)
         self._jobs.put(None)
-        await done
+        await self._goodbye.future
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` and give its result. Cancelled, it may still happen, whole or not at all."""
+        """Run `work` and give its result. Cancelled, it happens whole or not at all."""
+        job = self._job(work)
+        self._jobs.put(job)
+        result: T = await job.future
+        return result
+
+    def _job(self, work: Callable[[sqlite3.Connection], Any]) -> _Job:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put(_Job(work, future, loop))
-        return await future
+        return _Job(work, loop.create_future(), loop)
+
+    def _run(self, hello: _Job) -> None:
+        try:
+            db = self._connect()
+        except Exception as error:  # noqa: BLE001 - raised again by `start`
+            _settle([hello], [error])
+            return
+        _settle([hello], [None])
+        with contextlib.closing(db):
+            while (job := self._jobs.get()) is not None:
+                jobs, more = self._batch(job)
+                _settle(jobs, self._execute(db, jobs))
+                if not more:
+                    break
+                self._tidy(db)
+            self._checkpoint(db, "TRUNCATE")
+        if self._goodbye is not None:
+            _settle([self._goodbye], [None])
+
+    def _batch(self, first: _Job) -> tuple[list[_Job], bool]:
+        """What waits, and whether there may be more: False at the end."""
+        jobs = [first]
+        while len(jobs) < _BATCH:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                return jobs, False
+            jobs.append(job)
+        return jobs, True
+
+    def _execute(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
+        try:
+            self._check()
+            return self._transact(db, jobs)
+        except Exception as error:  # noqa: BLE001 - goes to whoever asked for the work
+            # Locked by another process: trying each work alone would only wait again.
+            if len(jobs) == 1 or isinstance(error, FlowrtError) or is_busy(error):
+                return [error] * len(jobs)
+        return [self._execute(db, [job])[0] for job in jobs]
+
+    def _transact(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
+        db.execute(self._begin)
+        try:
+            results = [_attempt(db, job) for job in jobs]
+            db.execute("COMMIT")
+        except BaseException:
+            # A full disk has already rolled it back.
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        return results
+
+    def _tidy(self, db: sqlite3.Connection) -> None:
+        """Move the log into the file while nobody waits, rather than within somebody's commit."""
+        self._commits += 1
+        if self._commits >= _CHECKPOINT_COMMITS and self._jobs.empty():
+            self._commits = 0
+            self._checkpoint(db, "PASSIVE")
+
+    def _checkpoint(self, db: sqlite3.Connection, mode: str) -> None:
+        if self._writes:
+            # Best effort: the data is safe in the log, and the next one who can moves it.
+            with contextlib.suppress(sqlite3.Error):
+                db.execute(f"PRAGMA wal_checkpoint({mode})")
+
+
+def _attempt(db: sqlite3.Connection, job: _Job) -> Any:
+    if job.future.cancelled():
+        return None
+    try:
+        return job.work(db)
+    except FlowrtError as error:
+        return error
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether another connection did not let go in time."""
+    # Errors that Python's own layer raises carry no code.
+    code = getattr(error, "sqlite_errorcode", 0) if isinstance(error, sqlite3.Error) else 0
+    return code & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _settle(jobs: list[_Job], results: list[Any]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for job, result in zip(jobs, results, strict=True):
+        by_loop.setdefault(job.loop, []).append((job.future, result))
+    for loop, settled in by_loop.items():
+        # A loop that was closed meanwhile has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_resolve, settled)
+
+
+def _resolve(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in settled:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
