@@ -55,7 +55,7 @@ def test_each_setting_keeps_the_place_and_path_it_really_has() -> None:
     settings = resolve("{ref: out, settings: {level: warn}}").settings
     assert Position("f.yaml", 2, 39) == settings.key_positions["message"]
     assert settings.path_of("message") == "processors.out.settings.message"
-    assert Position("f.yaml", 4, 33) == settings.value_positions["level"]
+    assert Position("f.yaml", 4, 34) == settings.value_positions["level"]
     assert settings.path_of("level") == "blocks[0].settings.level"
     assert (settings.path, settings.path_of("other")) == ("blocks[0]", "blocks[0].other")
 
@@ -111,3 +111,13 @@ def test_empty_settings_are_none() -> None:
 def test_resolving_changes_nothing_of_the_entry() -> None:
     resolved: Any = resolve("{ref: out, level: warn}")
     assert resolved.table == {"ref": "out", "level": "warn"}
+
+
+@pytest.mark.parametrize(
+    ("block", "label"),
+    [("{ref: out}", "out"), ("{type: log, ref: out}", "log"), ("{ref: out, name: n}", "n")],
+)
+def test_a_block_is_known_by_its_name_else_its_own_type_else_its_ref(
+    block: str, label: str
+) -> None:
+    assert label == resolve(block).label

@@ -64,3 +64,9 @@ def test_a_syntax_error_has_the_path_of_what_it_interrupts() -> None:
 def test_faults_before_a_syntax_error_are_reported_with_it() -> None:
     _, found = read_yaml("a: 1\na: 2\nb: [\n", "f.yaml")
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("text", ["a: [${X}]\n", "a: {b: ${X}}\n"])
+def test_an_unquoted_placeholder_inside_brackets_is_said_to_be_quoted(text: str) -> None:
+    _, (fault,) = read_yaml(text, "f.yaml")
+    assert fault.way_out == "quote the '${…}': inside brackets YAML reads its '{' as a mapping"

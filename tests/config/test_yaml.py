@@ -221,7 +221,7 @@ def test_a_document_may_be_nested_as_deep_as_the_limit() -> None:
 
 
 def test_a_file_of_more_than_four_mebibytes_is_refused() -> None:
-    assert only_fault(b"a: " + b"x" * (4 << 20)).rule == "at most 4194304 are read"
+    assert only_fault(b"a: " + b"x" * (4 << 20)).rule == "at most 4194304 bytes are read"
 
 
 def test_an_alias_repeats_a_value_with_a_path_of_its_own() -> None:
