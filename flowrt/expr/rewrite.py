@@ -23,6 +23,9 @@ PIECES = "_pieces"
 LONG = 64
 """Elements from which `map` and `filter` work in pieces."""
 
+_DEEPEST = 100
+"""Nested brackets above which nothing is rewritten; the runtime refuses such a source (32)."""
+
 _TOKEN = re.compile(
     r"""(?x)
     (?P<space>(?:\s+|//[^\n]*)+)
@@ -41,6 +44,7 @@ _REWRITTEN = re.compile(
     r"\b(?:string|now|map|filter|transformMap|transformMapEntry|unwrap|unwrapOpt|toJson|toYaml"
     r"|toFormData|toEnv)\b"
 )
+_NUL = re.compile(r"^[^bB](?:[^\\]|\\.)*?\\(?:x00|000|u0000|U00000000)", re.DOTALL)
 _OPTIONAL_MARK = re.compile(r"[.\[{(,]\?")
 _OPTIONAL_NAMES = frozenset(
     {"optional", "first", "last", "extract", "optMap", "optFlatMap", "or", "unwrapOpt"}
@@ -61,27 +65,50 @@ def pieces_of(text: str, at: int = 0) -> Iterator[tuple[str, str]]:
 class Source:
     """A source in tokens: which names it uses, and its text for the runtime."""
 
-    __slots__ = ("_text", "_tokens", "makes_optionals", "names", "uses_now")
+    __slots__ = (
+        "_deep",
+        "_text",
+        "_tokens",
+        "empty",
+        "makes_nul",
+        "makes_optionals",
+        "names",
+        "uses_now",
+    )
 
     def __init__(self, text: str) -> None:
         self._text = text
         found = [(kind, piece) for kind, piece in pieces_of(text) if kind != "space"]
         self._tokens = [piece for _, piece in found]
+        self.empty = not found
         names = {piece for kind, piece in found if kind == "name"}
         self.names = names
         """Every name outside strings, fields and functions among them."""
+        self.makes_nul = any(kind == "string" and _NUL.search(piece) for kind, piece in found)
         marks = "".join(piece if kind == "mark" else "x" for kind, piece in found)
         self.makes_optionals = bool(names & _OPTIONAL_NAMES or _OPTIONAL_MARK.search(marks))
         self.uses_now = "now" in names
+        self._deep = _depth(self._tokens) > _DEEPEST
 
     def for_runtime(self, *, in_pieces: bool = True) -> str:
         """The text the runtime compiles; the file's own where nothing has to change."""
-        if not _REWRITTEN.search(self._text):
+        if self._deep or not _REWRITTEN.search(self._text):
             return self._text
         # What is handed to `pieces` passes through a function of ours, see the module's last point.
         writer = _Writer(self._tokens, in_pieces and not self.makes_optionals, self.makes_optionals)
         text = writer.sequence("")
         return f"cel.bind(now, {NOW_CALL}, {text})" if self.uses_now else text
+
+
+def _depth(tokens: list[str]) -> int:
+    deepest = depth = 0
+    for piece in tokens:
+        if piece in _CLOSING:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif piece in (")", "]", "}"):
+            depth -= 1
+    return deepest
 
 
 class _Writer:
@@ -109,22 +136,21 @@ class _Writer:
         return self._tokens[self._at - 1]
 
     def _starts_operand(self) -> bool:
-        token = self._peek()
-        return token in _CLOSING or (token != "in" and (token[0].isalnum() or token[0] in "_\"'`"))
+        piece = self._peek()
+        return piece in _CLOSING or (piece != "in" and (piece[0].isalnum() or piece[0] in "_\"'`"))
 
     def _operand(self) -> str:
         """A primary with everything that hangs on it: fields, calls, indexes."""
         text = self._group() if self._peek() in _CLOSING else self._primary()
-        while (token := self._peek()) in (".", ".?", "[", "[?"):
-            text = text + self._group() if token in _CLOSING else self._member(text)
+        while (piece := self._peek()) in (".", ".?", "[", "[?"):
+            text = text + self._group() if piece in _CLOSING else self._member(text)
         return text
 
     def _primary(self) -> str:
         name = self._next()
         if self._peek() == "(" and (name[0].isalpha() or name[0] == "_"):
             return self._function(name, self._arguments())
-        # `{` after a name is a message literal, and part of it.
-        return name + self._group() if self._peek() == "{" and name.isidentifier() else name
+        return name
 
     def _group(self) -> str:
         opening = self._next()
@@ -171,9 +197,8 @@ class _Writer:
         if (name, count) in (("map", 2), ("map", 3), ("filter", 2)):
             return self._long(target, name, arguments)
         if name == "transformMap" and count in (3, 4):
-            key, value, result = arguments[0], arguments[-1], arguments[:-1]
-            pair = f"[dyn({key}), dyn({self._guard(value)})]"
-            return f"{target}.transformList({', '.join([*result, pair])})._pairs()"
+            rest, pair = arguments[:-1], f"[dyn({arguments[0]}), dyn({self._guard(arguments[-1])})]"
+            return f"{target}.transformList({', '.join([*rest, pair])})._pairs()"
         if name == "transformMapEntry" and count in (3, 4):
             rest, entry = arguments[:-1], self._guard(arguments[-1])
             return f"{target}.transformList({', '.join([*rest, entry])})._merged()"

@@ -30,8 +30,27 @@ def kind_of(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """Compact JSON with its keys in order, so that equal values are equal texts."""
+    """Compact JSON with its keys in order, so that equal values are equal texts.
+
+    Whole doubles are written without a point (``42``), as where JSON has no integers.
+    """
+    text = _dumps(value)
+    # The ".0" may also be part of a string, which costs a second pass and changes nothing.
+    return _dumps(_whole(value)) if ".0" in text else text
+
+
+def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    return value
 
 
 def json_value(value: Any, path: str = "") -> Any:
