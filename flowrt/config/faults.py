@@ -37,6 +37,8 @@ _LIMITS = {
     "less_than_equal": ("at most {le}", "le"),
 }
 
+_NO_SPACE = re.compile(r"[A-Za-z_][\w-]*:\S")
+
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was most likely meant, or None where none is close."""
@@ -189,6 +191,10 @@ def _spot(details: ErrorDetails, table: Table, model: type[BaseModel] | None) ->
     if kind in _WANTED:
         container = isinstance(value, Table | Items)
         way_out = "quote it" if kind == "string_type" and _is_bare(value) else ""
+        if kind == "list_type" and isinstance(value, Table):
+            way_out = _dash(next(iter(value), ""))
+        if _WANTED[kind] == "a mapping" and isinstance(value, Text):
+            way_out = "put a space after the ':'" if _NO_SPACE.match(value) else ""
         return _Spot(
             walk.position, walk.path, found, "", way_out, (_WANTED[kind],), container
         )  # fmt: skip
@@ -223,9 +229,15 @@ def _unknown_key(walk: _Walk, loc: tuple[int | str, ...]) -> _Spot:
     rule = f"known keys: {', '.join(known)}" if known else ""
     close = nearest(key, known)
     way_out = f"did you mean {close!r}?" if close else ""
-    if key.startswith("-") and key[1:].strip() in known:
-        way_out = f"a list item needs a space after the dash: `- {key[1:].strip()}:`"
+    if key[1:].strip() in known:
+        way_out = _dash(key) or way_out
     return _Spot(walk.key_position, walk.path, f"unknown key {key!r}", rule, way_out)
+
+
+def _dash(key: str) -> str:
+    """The way out where a list item was written without the space, such as ``-name: x``."""
+    name = key[1:].strip()
+    return f"a list item needs a space after the dash: `- {name}:`" if key[:1] == "-" else ""
 
 
 def shown(value: Any) -> str:

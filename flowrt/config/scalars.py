@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from flowrt.config.nodes import Scalar
+from flowrt.config.nodes import Scalar, cut
 
 _WORDS: dict[str, bool | None] = {
     "": None,
@@ -58,8 +58,8 @@ def read_scalar(text: str) -> Scalar:
     if match["radix"]:
         return int(text, 0)
     if match["none"]:
-        raise NotJson(f"{text!r} is not a number JSON can hold")
+        raise NotJson(f"{cut(text)} is not a number JSON can hold")
     number = float(text)
     if math.isinf(number):
-        raise NotJson(f"{text!r} is beyond the largest number JSON can hold")
+        raise NotJson(f"{cut(text)} is beyond the largest number JSON can hold")
     return number

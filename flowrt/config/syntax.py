@@ -10,6 +10,9 @@ from flowrt.errors import Fault, Position
 
 _BRACKETS = "a '[' or '{' is opened here and its inside does not parse"
 
+_COLON = "a ':' stands where no key can be"
+_NO_SPACE = re.compile(r"\s*(?:- +)*[A-Za-z_][\w-]*:[^\s:/]")
+
 # The texts of libyaml and of PyYAML's own parser, which differ; the first match counts. True as
 # third part: the mistake is where the construct begins, not where the parser gave up.
 _MEANINGS: list[tuple[str, str, str, bool]] = [
@@ -23,7 +26,7 @@ _MEANINGS: list[tuple[str, str, str, bool]] = [
     ),
     (
         r"mapping values are not allowed|while scanning a plain scalar.*found unexpected ':'",
-        "a ':' stands where no key can be",
+        _COLON,
         "check the indentation, or quote the text if the ':' belongs to it",
         False,
     ),
@@ -38,6 +41,12 @@ _MEANINGS: list[tuple[str, str, str, bool]] = [
         "a quoted text is opened here and never closed",
         "close the quote",
         True,
+    ),
+    (
+        r"invalid Unicode character escape",
+        "an escape for half a surrogate pair",
+        "write the character itself, or `\\U` and its eight digits",
+        False,
     ),
     (
         r"unknown escape|escape sequence|hexa?decimal|escape (character|code)",
@@ -100,6 +109,8 @@ def syntax_fault(error: YAMLError, text: str, file: str) -> Fault:
     position = Position(file, mark.line + 1, mark.column + 1)
     if found == _BRACKETS and "${" in _line(text, position):
         way_out = "quote the '${…}': inside brackets YAML reads its '{' as a mapping"
+    if found == _COLON and _NO_SPACE.match(_line(text, position, before=1)):
+        way_out = f"put a space after the ':' on line {mark.line}"
     if _at_tab(text, position):
         found, way_out = "a tab is used for indentation", "indent with spaces"
     return Fault(position, "", found, way_out=way_out)
@@ -118,6 +129,7 @@ def _at_tab(text: str, position: Position) -> bool:
     return "\t" in indent and position.column <= len(indent) + 1
 
 
-def _line(text: str, position: Position) -> str:
+def _line(text: str, position: Position, before: int = 0) -> str:
     lines = text.split("\n")
-    return lines[position.line - 1] if position.line <= len(lines) else ""
+    number = position.line - 1 - before
+    return lines[number] if 0 <= number < len(lines) else ""

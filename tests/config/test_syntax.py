@@ -70,3 +70,13 @@ def test_faults_before_a_syntax_error_are_reported_with_it() -> None:
 def test_an_unquoted_placeholder_inside_brackets_is_said_to_be_quoted(text: str) -> None:
     _, (fault,) = read_yaml(text, "f.yaml")
     assert fault.way_out == "quote the '${…}': inside brackets YAML reads its '{' as a mapping"
+
+
+def test_a_key_without_a_space_after_its_colon_is_explained() -> None:
+    _, (fault,) = read_yaml("flows:\n  - name:chat\n    process: []\n", "f.yaml")
+    assert fault.way_out == "put a space after the ':' on line 2"
+
+
+def test_an_escaped_surrogate_pair_as_json_writes_it_is_explained() -> None:
+    _, (fault,) = read_yaml('{"a": "\\ud83d\\ude00"}', "f.yaml")
+    assert "half a surrogate pair" in fault.found
