@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowrt.config.nodes import Items, Table, Text
+from flowrt.config.nodes import Items, Table, Text, cut
 from flowrt.config.resources import Resources
 from flowrt.errors import Fault, Position
 
@@ -27,9 +27,10 @@ def check_names(document: Table, faults: list[Fault]) -> None:
             if not isinstance(name, str):
                 continue
             position = table.value_positions["name"]
-            first = seen.setdefault(name, position)
-            if first is not position:
+            if (first := seen.get(name)) is not None:
                 faults.append(defined_twice(kind, name, position, f"{key}.{name}", first))
+            else:
+                seen[name] = position
 
 
 def check_templates(document: Table, resources: Resources, faults: list[Fault]) -> None:
@@ -54,10 +55,12 @@ def check_templates(document: Table, resources: Resources, faults: list[Fault]) 
 
 def _unusable(id_: str, resources: Resources) -> str:
     try:
-        path = resources.locate(id_)
+        found = resources.locate(id_).is_file()
     except ValueError as error:
         return str(error)
-    return "" if path.is_file() else f'template resource "{id_}" does not exist'
+    except OSError as error:
+        return f"the template resource {cut(id_)} cannot be read: {error.strerror}"
+    return "" if found else f'template resource "{id_}" does not exist'
 
 
 def defined_twice(kind: str, name: str, position: Position, path: str, first: Position) -> Fault:

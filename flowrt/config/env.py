@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowrt.config.dotenv import parse_dotenv
-from flowrt.config.nodes import Text
+from flowrt.config.nodes import Text, cut
 from flowrt.config.resources import Resources
 from flowrt.config.source import read_file
 from flowrt.errors import CallError, Fault, Position
 from flowrt.message import clean_text
 
-# The last word decides: TOKEN_LIMIT and MAX_TOKENS are no secrets, API_TOKEN_2 is.
-_SECRET_NAME = re.compile(
-    r"(?i)(?:(?:^|_)(?<!public_)(?:keys?|token|secrets?|password|passwd|passphrase|pass|pwd"
-    r"|credentials?|dsn)|apikey|password|secret)(?:_?\d+)?$"
-)
+_SECRET_WORDS = frozenset(
+    ["credential", "credentials", "dsn", "key", "keys", "pass", "passphrase", "passwd", "password",
+     "pwd", "secret", "secrets", "token"]
+)  # fmt: skip
+_SECRET_ENDINGS = ("apikey", "password", "secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,14 @@ class EnvValues:
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a variable of this name holds a secret, going by the name."""
-    return _SECRET_NAME.search(name) is not None
+    """Whether a variable of this name holds a secret, going by the name.
+
+    Its last word decides: MAX_TOKENS and TOKEN_LIMIT are none, API_TOKEN_2 is.
+    """
+    *words, last = name.lower().rstrip("0123456789").rstrip("_").split("_")
+    if last.endswith(_SECRET_ENDINGS):
+        return True
+    return last in _SECRET_WORDS and words[-1:] != ["public"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ def read_env_files(
     cwd: Path,
     environ: Mapping[str, str],
     env_file: str | os.PathLike[str] | None,
-    entries: Iterable[Text],
+    entries: Iterable[object],
     resources: Resources,
     faults: list[Fault],
 ) -> EnvFiles:
@@ -74,22 +79,39 @@ def read_env_files(
 
     The order: ``.env`` in `cwd`, the file named by ``FLOWRT_ENV_FILE`` (else ``OCTO_ENV_FILE``),
     `env_file`, then the `resources.env` entries. One that does not exist is passed over, except
-    `env_file`, which somebody asked for just now: that raises `CallError`.
+    `env_file`, which somebody asked for just now: that raises `CallError`, as does any of the first
+    three that is there and cannot be read. Entries that are no text are left to the model.
     """
     files = EnvFiles({}, [], [])
-    _overlay(files, cwd / ".env", ".env", faults)
+    # A folder of that name is somebody's virtual environment.
+    if not (cwd / ".env").is_dir():
+        _overlay_named(files, cwd, ".env", faults)
     if named := environ.get("FLOWRT_ENV_FILE") or environ.get("OCTO_ENV_FILE"):
-        _overlay(files, cwd / named, named, faults)
+        _overlay_named(files, cwd, named, faults)
     if env_file is not None:
-        _overlay(files, cwd / env_file, os.fspath(env_file), faults)
-        if os.fspath(env_file) in files.absent:
-            raise CallError(f"the env file {os.fspath(env_file)!r} does not exist")
-    for entry in entries:
+        given = os.fspath(env_file)
+        _overlay_named(files, cwd, given, faults)
+        if given in files.absent:
+            raise CallError(f"the env file {given!r} does not exist")
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Text):
+            continue
+        path = f"resources.env[{index}]"
         try:
             _overlay(files, resources.locate(entry), str(entry), faults)
         except ValueError as error:
-            faults.append(Fault(entry.position, "resources.env", str(error)))
+            faults.append(Fault(entry.position, path, str(error)))
+        except OSError as error:
+            found = f"the env file {cut(entry)} cannot be read: {error.strerror}"
+            faults.append(Fault(entry.position, path, found))
     return files
+
+
+def _overlay_named(files: EnvFiles, cwd: Path, name: str, faults: list[Fault]) -> None:
+    try:
+        _overlay(files, cwd / name, name, faults)
+    except OSError as error:
+        raise CallError(f"the env file {cut(name)} cannot be read: {error.strerror}") from error
 
 
 def _overlay(files: EnvFiles, path: Path, shown: str, faults: list[Fault]) -> None:
@@ -98,8 +120,6 @@ def _overlay(files: EnvFiles, path: Path, shown: str, faults: list[Fault]) -> No
     except (FileNotFoundError, NotADirectoryError):
         files.absent.append(shown)
         return
-    except OSError as error:
-        raise CallError(f"the env file {shown!r} cannot be read: {error.strerror}") from error
     values, found = parse_dotenv(data, shown)
     files.values.update(values)
     files.found.append(shown)

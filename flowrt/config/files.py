@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flowrt.config.model import EXTENSION
 from flowrt.config.nodes import Items, Table
 from flowrt.config.source import read_file
 from flowrt.config.yaml import read_yaml
@@ -27,9 +28,12 @@ class ConfigFiles:
 def find_files(path: str | Path) -> ConfigFiles:
     """The files behind a path: itself, or the YAML files directly in the folder, in lexical order.
 
-    Files that end in ``_test.yaml`` hold suites and are passed over. Raises `CallError` where there
-    is nothing to read.
+    Files that end in ``_test.yaml`` hold suites and are passed over, and so are hidden ones, as by
+    a shell's ``*.yaml``: they are what editors leave behind. Raises `CallError` where there is
+    nothing to read.
     """
+    if not str(path):
+        raise CallError("the config path is empty")
     path = Path(path)
     try:
         if path.is_dir():
@@ -48,7 +52,10 @@ def find_files(path: str | Path) -> ConfigFiles:
 
 def _is_config(entry: Path) -> bool:
     name = entry.name
-    return name.endswith(_ENDINGS) and not name.endswith(_SUITES) and entry.is_file()
+    if name.startswith(".") or not name.endswith(_ENDINGS) or name.endswith(_SUITES):
+        return False
+    # A link that leads nowhere counts: it is reported when it is read.
+    return not entry.is_dir()
 
 
 def read_documents(files: list[Path]) -> tuple[list[Table], list[Fault]]:
@@ -70,7 +77,10 @@ def read_documents(files: list[Path]) -> tuple[list[Table], list[Fault]]:
 
 
 def merge(documents: list[Table], faults: list[Fault]) -> Table:
-    """One document of several: lists are joined, `service` stands in one of them."""
+    """One document of several: lists are joined, `service` stands in one of them.
+
+    Keys of the author's own serve the file they stand in, so the first of each name is kept.
+    """
     if len(documents) == 1:
         return documents[0]
     whole = Table(documents[0].position)
@@ -79,6 +89,8 @@ def merge(documents: list[Table], faults: list[Fault]) -> Table:
             if key not in whole:
                 whole.take(key, document)
                 whole[key] = _own(document[key])
+            elif key.startswith(EXTENSION):
+                continue
             elif key == "service":
                 faults.append(_second_service(whole, document))
             else:

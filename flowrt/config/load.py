@@ -12,7 +12,7 @@ from flowrt.config.declare import declarations
 from flowrt.config.env import EnvValues, read_env_files, resolve
 from flowrt.config.files import ConfigFiles, find_files, merge, read_documents
 from flowrt.config.model import Document, FlowEntry
-from flowrt.config.nodes import Items, Table, Text
+from flowrt.config.nodes import Items, Table
 from flowrt.config.resources import Resources
 from flowrt.config.shape import blocks, check_shape
 from flowrt.config.substitute import Substitution
@@ -136,7 +136,7 @@ def _put_env_in(
         cwd=cwd,
         environ=environ,
         env_file=env_file,
-        entries=[item for item in entries or [] if isinstance(item, Text)],
+        entries=entries if isinstance(entries, Items) else [],
         resources=resources,
         faults=faults,
     )
@@ -154,7 +154,7 @@ def _config(
     service = checked.service
     templates = checked.resources.templates if checked.resources else []
     connectors = zip(checked.connectors, tables(document.get("connectors")), strict=True)
-    flows = zip(checked.flows, tables(document.get("flows")), strict=True)
+    flows = zip(checked.flows, _names(checked), tables(document.get("flows")), strict=True)
     return Config(
         name=service.name if service else found.name,
         environment=service.environment if service else "",
@@ -163,16 +163,29 @@ def _config(
         templates=[Template(item.as_ or item.resource, item.resource) for item in templates],
         connectors=[Connector(entry.name, entry.type, table) for entry, table in connectors],
         processors={str(table["name"]): table for table in tables(document.get("processors"))},
-        flows=[_flow(entry, table, number) for number, (entry, table) in enumerate(flows, 1)],
+        flows=[_flow(entry, name, table) for entry, name, table in flows],
         root=found.root,
         files=found.files,
         document=document,
     )
 
 
-def _flow(entry: FlowEntry, table: Table, number: int) -> Flow:
+def _names(checked: Document) -> list[str]:
+    """The name of each flow: its own, or one after its place that no other flow has."""
+    taken = {flow.name for flow in checked.flows}
+    names = []
+    for number, flow in enumerate(checked.flows, 1):
+        name = flow.name or f"flow-{number}"
+        while flow.name is None and name in taken:
+            name += "-unnamed"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _flow(entry: FlowEntry, name: str, table: Table) -> Flow:
     return Flow(
-        name=entry.name or f"flow-{number}",
+        name=name,
         process=blocks(table.get("process")) or Items(table.position, table.path_of("process")),
         error=blocks(table.get("error")),
         source=table.get("source") if entry.source else None,

@@ -9,12 +9,24 @@ from pydantic_core import PydanticCustomError
 
 Name = Annotated[str, Field(min_length=1)]
 
+EXTENSION = "x-"
+"""Top-level keys that start so are the author's own, for anchors to merge from."""
+
 
 def _mapping(value: Any) -> Any:
     if not isinstance(value, dict):
         raise PydanticCustomError("dict_type", "expected a mapping")
     return value
 
+
+def _no_boolean(value: Any) -> Any:
+    # pydantic would read `true` as 1.
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "expected a whole number")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_no_boolean), Field(ge=1)]
 
 # Kept as they are, places and all: pydantic would build new ones.
 Raw = Annotated[Any, BeforeValidator(_mapping, json_schema_input_type=dict[str, Any])]
@@ -104,9 +116,9 @@ class FlowEntry(_Model):
     source: Source | None = Field(None, description="What sends it messages; unset, callers do.")
     process: list[Raw] = Field(description="Its blocks, in order.")
     error: list[Raw] | None = Field(None, description="Blocks that run when it failed.")
-    workers: int | None = Field(None, ge=1, description="Messages worked on at the same time.")
-    buffer: int = Field(64, ge=1, description="Messages that may wait.")
-    pool: int = Field(8, ge=1, description="Branches of one message worked on at the same time.")
+    workers: Count | None = Field(None, description="Messages worked on at the same time.")
+    buffer: Count = Field(64, description="Messages that may wait.")
+    pool: Count = Field(8, description="Branches of one message worked on at the same time.")
 
     @model_validator(mode="after")
     def _callable(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from flowrt.config.source import MOST_BYTES, Unreadable, decode, read_file
@@ -25,7 +26,8 @@ class Resources:
         if ".." in PurePosixPath(id_).parts:
             raise ValueError(f"the resource id {id_!r} climbs out of the config's folder")
         path = self.root / id_
-        if not path.resolve().is_relative_to(self.root.resolve()):
+        # Path.resolve raises for a link to itself in some versions of Python only.
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise ValueError(f"the resource {id_!r} is a link out of the config's folder")
         return path
 

@@ -9,12 +9,9 @@ from pydantic import ValidationError
 from flowrt.config.checks import tables
 from flowrt.config.faults import faults_from
 from flowrt.config.fold import fold_settings
-from flowrt.config.model import Document
+from flowrt.config.model import EXTENSION, Document
 from flowrt.config.nodes import Items, Table
 from flowrt.errors import Fault
-
-EXTENSION = "x-"
-"""Top-level keys that start so are the author's own, for anchors to merge from."""
 
 _LISTS = ("env", "connectors", "processors", "flows")
 
@@ -31,6 +28,8 @@ def check_shape(document: Table, noted: list[Fault], blocking: list[Fault]) -> D
             document[key] = Items(document.value_positions[key], key)
     for table in tables(document.get("processors")):
         fold_settings(table, str(table.get("name", "")), noted)
+        if "ref" in table:
+            noted.append(_no_ref(table))
     entries = {key: value for key, value in document.items() if not key.startswith(EXTENSION)}
     try:
         return Document.model_validate(entries)
@@ -44,6 +43,11 @@ def check_shape(document: Table, noted: list[Fault], blocking: list[Fault]) -> D
     flows = tables(document.get("flows"))
     entries["flows"] = [_sound(table, number) for number, table in enumerate(flows, 1)]
     return Document.model_validate(entries)
+
+
+def _no_ref(table: Table) -> Fault:
+    rule = "a processor states its `type` and cannot refer to another one"
+    return Fault(table.key_positions["ref"], table.path_of("ref"), "found a `ref`", rule)
 
 
 def blocks(items: Any) -> Items | None:
