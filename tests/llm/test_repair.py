@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowrt.errors import RequestInvalid
+from flowrt.llm.model import Request
+from flowrt.llm.repair import NO_RESULT, repair
+from flowrt.llm.rules import STRICT, check, check_messages, enforce
+from flowrt.testing.messages_refusals import refusals
+
+_IDS = st.sampled_from(["toolu_a", "toolu_b", "toolu_c"])
+_TEXTS = st.sampled_from(["", " \n", "hello", "ends in space ", "naïve", "half \ud83d", "\u2028"])
+
+_BLOCKS = st.one_of(
+    st.builds(lambda text: {"type": "text", "text": text}, _TEXTS),
+    st.builds(
+        lambda call, given: {"type": "tool_use", "id": call, "name": "look", "input": given},
+        _IDS,
+        st.sampled_from([{}, {"q": "x"}, {"q": "\udc00"}, "not an object", None]),
+    ),
+    st.builds(
+        lambda call, content, failed: {
+            "type": "tool_result",
+            "tool_use_id": call,
+            "content": content,
+            "is_error": failed,
+        },
+        _IDS,
+        st.one_of(_TEXTS, st.lists(st.builds(lambda t: {"type": "text", "text": t}, _TEXTS))),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda signature: {"type": "thinking", "thinking": "hm", "signature": signature},
+        st.sampled_from(["", "c2lnbmVk"]),
+    ),
+    st.just({"type": "redacted_thinking", "data": "b3BhcXVl"}),
+    st.just({"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}),
+)
+_MESSAGES = st.lists(
+    st.builds(
+        lambda role, content: {"role": role, "content": content},
+        st.sampled_from(["user", "assistant"]),
+        st.lists(_BLOCKS, max_size=4),
+    ),
+    max_size=8,
+)
+
+
+@given(_MESSAGES)
+def test_any_history_is_repaired_to_one_that_breaks_no_rule(messages: list[dict[str, Any]]) -> None:
+    repaired = repair(messages)
+
+    assert [] == (check_messages(repaired) if repaired else [])
+
+
+@given(_MESSAGES)
+def test_a_repair_never_changes_what_it_was_given(messages: list[dict[str, Any]]) -> None:
+    before = copy.deepcopy(messages)
+
+    repair(messages)
+
+    assert before == messages
+
+
+@given(_MESSAGES)
+def test_a_repaired_history_is_not_repaired_again(messages: list[dict[str, Any]]) -> None:
+    once = repair(messages)
+
+    assert once == repair(once)
+
+
+@given(_MESSAGES)
+def test_what_passes_the_rules_is_taken_by_the_api(messages: list[dict[str, Any]]) -> None:
+    for candidate in (messages, repair(messages)):
+        if candidate and not check(Request(messages=candidate)):
+            body = {"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": candidate}
+
+            assert [] == list(refusals(json.loads(json.dumps(body))))
+
+
+@given(_MESSAGES)
+def test_what_the_api_refuses_breaks_a_rule(messages: list[dict[str, Any]]) -> None:
+    body = {"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": messages}
+    if next(iter(refusals(json.loads(json.dumps(body)))), None):
+        assert check(Request(messages=messages))
+
+
+def user(*content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [_block(item) for item in content]}
+
+
+def assistant(*content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": [_block(item) for item in content]}
+
+
+def _block(item: Any) -> dict[str, Any]:
+    return {"type": "text", "text": item} if isinstance(item, str) else item
+
+
+def call(name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": name, "name": "look", "input": {}}
+
+
+def result(name: str, text: str = "found") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": name, "content": text}
+
+
+def lost(name: str) -> dict[str, Any]:
+    return {**result(name, NO_RESULT), "is_error": True}
+
+
+def test_a_call_without_a_result_gets_an_error_result() -> None:
+    messages = [user("hi"), assistant(call("a"), call("b")), user(result("b"), "and now?")]
+
+    assert user(lost("a"), result("b"), "and now?") == repair(messages)[-1]
+
+
+def test_a_call_at_the_end_of_a_history_is_answered_there() -> None:
+    assert user(lost("a")) == repair([user("hi"), assistant(call("a"))])[-1]
+
+
+def test_a_result_without_a_call_is_left_out() -> None:
+    assert [user("hi", "more")] == repair([user(result("gone"), "hi"), user("more")])
+
+
+def test_what_the_assistant_said_first_is_left_out() -> None:
+    assert [user("hi")] == repair([assistant("welcome"), user("hi")])
+
+
+def test_results_come_before_text_that_arrived_earlier() -> None:
+    messages = [user("hi"), assistant(call("a")), user("hurry up"), user(result("a"))]
+
+    assert "tool_result" == repair(messages)[-1]["content"][0]["type"]
+
+
+def test_a_repair_leaves_one_line_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(STRICT, raising=False)
+    request = Request(messages=[user("hi"), assistant(call("a"))])
+
+    enforce(request)
+
+    assert [] == check(request)
+    assert 1 == len(capsys.readouterr().err.splitlines())
+
+
+def test_a_request_that_cannot_be_repaired_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(STRICT, raising=False)
+
+    with pytest.raises(RequestInvalid, match="no messages"):
+        enforce(Request(messages=[assistant("welcome")]))
+    with pytest.raises(RequestInvalid, match=r"tools\[0\]: the name 'crm.lookup' does not match"):
+        enforce(Request(messages=[user("hi")], tools=[{"name": "crm.lookup"}]))
+
+
+def test_strict_mode_raises_instead_of_repairing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STRICT, "1")
+    request = Request(messages=[user("hi"), assistant(call("a"))])
+
+    with pytest.raises(RequestInvalid, match="the call 'a' has no result"):
+        enforce(request)
+    assert 2 == len(request.messages)
