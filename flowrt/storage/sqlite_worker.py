@@ -1,4 +1,4 @@
-"""The threads that own SQLite connections; the writing one commits what waits in one go."""
+"""The thread that owns a SQLite connection, and commits what waits in one go."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from flowrt.errors import FlowrtError
-
 T = TypeVar("T")
 
 _BATCH = 256
-_CHECKPOINT_COMMITS = 500
 
 
 class _Job(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
+    writes: bool
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
@@ -27,55 +25,106 @@ class _Job(NamedTuple):
 class Worker:
     """Runs work on a connection in a thread of its own, in the order it was asked for.
 
-    Work that waits together shares one transaction, so that 200 runs that end at once do not pay
-    for 200 commits. Work may raise a `FlowrtError` as long as it has changed nothing; where
-    anything else goes wrong, the transaction is rolled back and each work tried in one of its own,
-    so that it fails alone. Not the loop's default executor: a service that keeps that busy must
-    not keep its own stores waiting.
+    Writes that wait together share one transaction: 200 runs that end at once do not pay for 200
+    commits. A work that raises before it has changed anything fails alone; where the commit fails,
+    all of its transaction do.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], sqlite3.Connection],
-        *,
-        writes: bool,
-        check: Callable[[], None],
-    ) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
-        self._writes = writes
-        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
-        self._check = check
-        self._commits = 0
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._ended: asyncio.Future[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="flowrt-sqlite", daemon=True)
+        self._failure: BaseException | None = None
+        self._ready = threading.Event()
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start the thread and wait for its connection. Raises what connecting raised."""
-        loop = asyncio.get_running_loop()
-        opened: asyncio.Future[None] = loop.create_future()
-        name = "flowrt-sqlite-" + ("write" if self._writes else "read")
-        threading.Thread(target=self._run, args=(opened, loop), name=name, daemon=True).start()
-        try:
-            await opened
-        except asyncio.CancelledError:
-            self._jobs.put(None)
-            raise
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """Finish what was asked for, then close the connection and end the thread."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-
-        def last(_: sqlite3.Connection) -> None:
-            return None
-
-        self._jobs.put(_Job(last, done, loop))
         self._jobs.put(None)
-        await done
+        self._thread.join()
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
         """Run `work` and give its result. Cancelled, it may still happen, whole or not at all."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put(_Job(work, future, loop))
+        self._jobs.put(_Job(work, writes, future, loop))
         return await future
+
+    def _run(self) -> None:
+        try:
+            db = self._connect()
+        except BaseException as error:  # noqa: BLE001 - raised again by `start`, in its thread
+            self._failure = error
+            return
+        finally:
+            self._ready.set()
+        with contextlib.closing(db):
+            while (job := self._jobs.get()) is not None:
+                jobs, last = self._batch(job)
+                self._settle(jobs, self._execute(db, jobs))
+                if last:
+                    break
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _batch(self, first: _Job) -> tuple[list[_Job], bool]:
+        jobs = [first]
+        while len(jobs) < _BATCH:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                return jobs, True
+            jobs.append(job)
+        return jobs, False
+
+    def _execute(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
+        writes = any(job.writes for job in jobs)
+        results: list[Any] = []
+        try:
+            if writes:
+                db.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                results.append(_attempt(db, job))
+            if writes:
+                db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            return [error] * len(jobs)
+        return results
+
+    def _settle(self, jobs: list[_Job], results: list[Any]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+        for job, result in zip(jobs, results, strict=True):
+            by_loop.setdefault(job.loop, []).append((job.future, result))
+        for loop, settled in by_loop.items():
+            # A loop that was closed meanwhile has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_resolve, settled)
+
+
+def _attempt(db: sqlite3.Connection, job: _Job) -> Any:
+    try:
+        return job.work(db)
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - belongs to whoever asked; settled below
+        return error
+
+
+def _resolve(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in settled:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
