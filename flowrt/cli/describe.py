@@ -76,14 +76,15 @@ def _type(field: dict[str, Any], schema: dict[str, Any]) -> str:
     field = choices[0] if choices else field
     if field.get("format") == "cel":
         return "expression"
-    reference = field.get("$ref", "")
-    if reference.endswith(("blocks", "subFlow")):
-        return "list of blocks" if reference.endswith("blocks") else "sub-flow"
+    chain = {"blocks": "list of blocks", "subFlow": "sub-flow"}.get(field.get("format", ""))
+    if chain is not None:
+        return chain
     if "enum" in field:
         return " \\| ".join(f"`{value}`" for value in field["enum"])
     if field.get("examples") == ["30s", "5m"]:
         return "duration"
     if field.get("type") == "array":
-        return f"list of {_type(field.get('items', {}), schema)}"
-    kind = field.get("type", "any")
+        items = field.get("items", {})
+        return "list" if "$ref" in items else f"list of {_type(items, schema)}"
+    kind = str(field.get("type", "any"))
     return {"object": "mapping", "integer": "int"}.get(kind, kind)

@@ -33,6 +33,8 @@ def service_schema() -> dict[str, Any]:
         definitions[f"connector-{name}"] = _typed(kind, name, definitions, block=False)
     definitions["block"] = _one_of("block", blocks, _BY_REF)
     definitions["connector"] = _one_of("connector", connectors)
+    _open_up(definitions, list(blocks))
+    schema["properties"]["connectors"]["items"] = {"$ref": "#/$defs/connector"}
     definitions["blocks"] = {"type": "array", "items": {"$ref": "#/$defs/block"}}
     definitions["subFlow"] = {
         "type": "object",
@@ -46,8 +48,38 @@ def service_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "service.schema.json",
         **schema,
-        "$defs": dict(sorted(definitions.items())),
+        "$defs": dict(sorted((name, _linked(part)) for name, part in definitions.items())),
     }
+
+
+def _linked(part: Any) -> Any:
+    """The part with chains, which the settings classes only mark, as references."""
+    if isinstance(part, list):
+        return [_linked(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if part.get("format") in ("blocks", "subFlow"):
+        kept = {key: part[key] for key in ("description",) if key in part}
+        return {"$ref": f"#/$defs/{part['format']}", **kept}
+    return {key: _linked(item) for key, item in part.items()}
+
+
+def _open_up(definitions: dict[str, Any], blocks: list[str]) -> None:
+    """Put the real blocks where the document's own model keeps them raw."""
+    flow = definitions["FlowEntry"]["properties"]
+    for chain in ("process", "error"):
+        described = flow[chain].get("description", "")
+        flow[chain] = {"$ref": "#/$defs/blocks", "description": described}
+    definitions["ProcessorEntry"]["allOf"] = [
+        {
+            "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
+            "then": {
+                "properties": {"settings": {"$ref": f"#/$defs/block-{name}/properties/settings"}}
+            },
+        }
+        for name in blocks
+    ]
+    del definitions["ConnectorEntry"]
 
 
 _BASE = {

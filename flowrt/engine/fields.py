@@ -125,7 +125,7 @@ class _BlockList:
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, __: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"$ref": "#/$defs/blocks"}
+        return {"type": "array", "format": "blocks"}
 
     def shape(self, value: Any) -> Branch:
         if not isinstance(value, list):
@@ -148,7 +148,7 @@ class _SubFlow(_BlockList):
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, __: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"$ref": "#/$defs/subFlow"}
+        return {"type": "object", "format": "subFlow"}
 
     def shape(self, value: Any) -> Branch:
         if not isinstance(value, dict):
