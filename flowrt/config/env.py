@@ -11,6 +11,7 @@ from pathlib import Path
 from flowrt.config.dotenv import parse_dotenv
 from flowrt.config.nodes import Text
 from flowrt.config.resources import Resources
+from flowrt.config.source import read_file
 from flowrt.errors import CallError, Fault, Position
 from flowrt.message import clean_text
 
@@ -92,7 +93,7 @@ def read_env_files(
 
 def _overlay(files: EnvFiles, path: Path, shown: str, faults: list[Fault]) -> None:
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except (FileNotFoundError, NotADirectoryError):
         files.absent.append(shown)
         return

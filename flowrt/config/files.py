@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flowrt.config.nodes import Items, Table
+from flowrt.config.source import read_file
 from flowrt.config.yaml import read_yaml
 from flowrt.errors import CallError, ConfigError, Fault, Position
 
@@ -56,7 +57,7 @@ def read_documents(files: list[Path]) -> tuple[list[Table], list[Fault]]:
     faults: list[Fault] = []
     for file in files:
         try:
-            data = file.read_bytes()
+            data = read_file(file)
         except OSError as error:
             raise CallError(f'the config file "{file}" cannot be read: {error.strerror}') from error
         document, found = read_yaml(data, str(file))

@@ -28,6 +28,11 @@ class ResolvedBlock:
     table: Table
     faults: list[Fault] = field(default_factory=list)
 
+    @property
+    def label(self) -> str:
+        """What addresses call the block: its name, else the type it states, else its ref."""
+        return self.name or str(self.table.get("type") or self.table.get("ref") or "")
+
 
 def resolve_block(
     entry: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from flowrt.config.source import MOST_BYTES, Unreadable, decode
+from flowrt.config.source import MOST_BYTES, Unreadable, decode, read_file
 
 
 class Resources:
@@ -34,8 +34,7 @@ class Resources:
         path = self.locate(id_)
         if path.exists() and not path.is_file():
             raise ValueError(f"the resource {id_!r} is not a file")
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_file(path)
         if len(data) > MOST_BYTES:
             raise ValueError(f"the resource {id_!r} has more than {MOST_BYTES} bytes")
         return data

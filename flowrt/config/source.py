@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from pathlib import Path
 
 from flowrt.errors import Fault, Position
 
@@ -15,6 +16,15 @@ _INVISIBLE = re.compile(
 )
 _UTF16 = {codecs.BOM_UTF16_LE: "UTF-16 (little endian)", codecs.BOM_UTF16_BE: "UTF-16 (big endian)"}
 _SAVE_AS_UTF8 = "save it as UTF-8"
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file, at most one more than `MOST_BYTES`. Raises `OSError`.
+
+    Never all of it at once: a path may lead to a device that does not end.
+    """
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES + 1)
 
 
 class Unreadable(ValueError):
@@ -63,7 +73,7 @@ def _from_bytes(data: bytes, file: str) -> str:
     start = Position(file, 1, 1)
     if len(data) > MOST_BYTES:
         raise Unreadable(
-            Fault(start, "", f"the file has {len(data)} bytes", f"at most {MOST_BYTES} are read")
+            Fault(start, "", "the file is too long", f"at most {MOST_BYTES} bytes are read")
         )
     encoding = _UTF16.get(data[:2])
     if encoding is None and b"\0" in data[:2]:

@@ -8,6 +8,8 @@ from yaml import MarkedYAMLError, YAMLError
 
 from flowrt.errors import Fault, Position
 
+_BRACKETS = "a '[' or '{' is opened here and its inside does not parse"
+
 # The texts of libyaml and of PyYAML's own parser, which differ; the first match counts. True as
 # third part: the mistake is where the construct begins, not where the parser gave up.
 _MEANINGS: list[tuple[str, str, str, bool]] = [
@@ -45,7 +47,7 @@ _MEANINGS: list[tuple[str, str, str, bool]] = [
     ),
     (
         r"flow (sequence|mapping|node)",
-        "a '[' or '{' is opened here and its inside does not parse",
+        _BRACKETS,
         "close it, put ',' between its entries, or quote the text if the bracket belongs to it",
         True,
     ),
@@ -96,6 +98,8 @@ def syntax_fault(error: YAMLError, text: str, file: str) -> Fault:
     if mark is None:
         return Fault(Position(file, 1, 1), "", found, way_out=way_out)
     position = Position(file, mark.line + 1, mark.column + 1)
+    if found == _BRACKETS and "${" in _line(text, position):
+        way_out = "quote the '${…}': inside brackets YAML reads its '{' as a mapping"
     if _at_tab(text, position):
         found, way_out = "a tab is used for indentation", "indent with spaces"
     return Fault(position, "", found, way_out=way_out)
@@ -109,7 +113,11 @@ def _meaning(said: str) -> tuple[str, str, bool]:
 
 
 def _at_tab(text: str, position: Position) -> bool:
-    lines = text.split("\n")
-    line = lines[position.line - 1] if position.line <= len(lines) else ""
+    line = _line(text, position)
     indent = line[: len(line) - len(line.lstrip())]
     return "\t" in indent and position.column <= len(indent) + 1
+
+
+def _line(text: str, position: Position) -> str:
+    lines = text.split("\n")
+    return lines[position.line - 1] if position.line <= len(lines) else ""

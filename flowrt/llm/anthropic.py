@@ -1,34 +1,56 @@
-"""Anthropic's models through the official SDK, which is imported at the first call: it costs more
-than a second."""
+"""Anthropic's Messages API as a `ChatModel`, over the official SDK.
+
+The SDK does what is its job: connections, authentication, retries. Its typed objects are passed
+by: requests go out as the blocks they are and replies are read as JSON, so that blocks which
+neither the SDK nor flowrt knows survive byte for byte (FB-17), and nothing is converted twice.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+import random
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from flowrt.errors import ConnectorError, ModelError, ModelRefused, ModelUnavailable, PromptTooLong
-from flowrt.llm.anthropic_stream import StreamedReply
-from flowrt.llm.model import Delta, Reply, Request, Usage
-from flowrt.observe.masking import mask_text
+from flowrt.clock import Clock, SystemClock
+from flowrt.errors import ConnectorError, ModelError, ModelRefused, RequestInvalid, describe
+from flowrt.llm.anthropic_errors import BrokenReply, failure, retries_of, status_failure
+from flowrt.llm.anthropic_reply import ReplyStream, read_reply
+from flowrt.llm.anthropic_thinking import ForeignThinking, lacks_thinking
+from flowrt.llm.model import Delta, Reply, Request
+from flowrt.observe.log import get_logger
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+    import anthropic
+    import httpx2
 
-# Above this many tokens the SDK refuses to call without streaming: the answer could take longer
-# than its ten minutes.
-_LARGEST_WITHOUT_STREAM = 16_000
+PATH = "/v1/messages"
 
-_TOO_LONG = ("prompt is too long", "context window", "too many tokens", "input length")
+# A reply this long may take more than ten minutes, and connections that are silent for so long are
+# cut by what lies between; the SDK draws the line for calls that do not stream at the same place.
+_STREAM_ABOVE = 21_333
+
+_CONNECT_TIMEOUT = 5.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
+
+_log = get_logger("flowrt.llm")
+
+Thinking = Literal["off", "adaptive", "budgeted"]
 
 
 class AnthropicModel:
-    """A `ChatModel` behind the Messages API.
+    """A model of Anthropic, or of whatever speaks the Messages API at `base_url`.
 
-    Replies are taken as the JSON that was sent, not as the SDK's objects: blocks that neither knows
-    survive byte for byte. Retries of 408, 409, 429, 5xx and lost connections, with `retry-after`,
-    are the SDK's own, `max_retries` times. A client belongs to a running service: `close` lets it
-    go, the next call makes another.
+    `timeout` is the longest silence in seconds, `max_retries` how often a call is sent again after
+    408, 409, 429, 5xx, an overload inside a stream, or a broken connection; waits double from half
+    a second and follow `retry-after`. Without `base_url`, `ANTHROPIC_BASE_URL` counts. The SDK
+    takes more than a second to import, so that happens at `start` or at the first call, in a
+    thread. After `close` the model can be started again, also in another event loop.
+
+    Raises `ConnectorError` for an `api_key` that no HTTP header can hold.
     """
 
     provider = "ANTHROPIC"
@@ -36,29 +58,43 @@ class AnthropicModel:
     def __init__(
         self,
         *,
-        name: str,
         api_key: str,
+        name: str = "llm-anthropic",
         model: str = "claude-sonnet-4-6",
         max_tokens: int = 4096,
         base_url: str | None = None,
-        thinking: Literal["off", "adaptive", "budgeted"] = "off",
+        thinking: Thinking = "off",
         thinking_budget: int | None = None,
         timeout: float = 600.0,
-        max_retries: int = 4,
+        max_retries: int = 2,
+        clock: Clock | None = None,
     ) -> None:
         self.name = name
-        self.model = model
-        self._api_key = api_key
+        # A key read from a file ends in a newline more often than not.
+        self._api_key = api_key.strip()
+        if not (self._api_key.isascii() and self._api_key.isprintable()):
+            raise ConnectorError(
+                f"connector {name!r}: apiKey holds characters that no HTTP header can carry; "
+                "copy the key again"
+            )
+        self._model = model
         self._max_tokens = max_tokens
         self._base_url = base_url
         self._thinking = thinking
-        self._thinking_budget = thinking_budget
+        self._thinking_budget = thinking_budget or 0
         self._timeout = timeout
         self._max_retries = max_retries
-        self._client: AsyncAnthropic | None = None
+        self._clock = clock or SystemClock()
+        self._client: anthropic.AsyncAnthropic | None = None
+        self._opening = threading.Lock()
+        self._foreign = ForeignThinking()
+
+    async def start(self) -> None:
+        """Import the SDK and make the client; without it, the first call does. May be repeated."""
+        await self._open()
 
     async def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
+        """Close the connections. Calls under way fail."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -66,40 +102,55 @@ class AnthropicModel:
     async def complete(
         self, request: Request, on_delta: Callable[[Delta], None] | None = None
     ) -> Reply:
-        """Send a request; see `ChatModel`."""
-        client = self._connected()
-        body = self._body(request)
-        stream = on_delta is not None or body["max_tokens"] > _LARGEST_WITHOUT_STREAM
-        from anthropic import APIError
+        """Ask the model; see `ChatModel`. Cancelling it ends the HTTP exchange at once.
 
+        Replies longer than the API sends in one piece are streamed also without `on_delta`.
+        """
+        client = self._client or await self._open()
+        messages = self._foreign.without(request.messages)
         try:
-            if stream:
-                return await self._streamed(client, body, on_delta)
-            raw = await client.messages.with_raw_response.create(**body)
-            return _reply(json.loads(raw.http_response.content))
-        except APIError as error:
-            raise self._failure(error, client, stream=stream) from error
+            return await self._ask(client, self._body(request, messages), on_delta)
+        except ModelRefused as refused:
+            if not self._foreign.learn(refused, messages):
+                raise
+        _log.warning("the model refused another model's thinking; it is left out from now on",
+                     connector=self.name)  # fmt: skip
+        messages = self._foreign.without(messages)
+        return await self._ask(client, self._body(request, messages), on_delta)
 
-    def _connected(self) -> AsyncAnthropic:
-        if self._client is None:
-            from anthropic import AnthropicError, AsyncAnthropic
+    async def _ask(
+        self,
+        client: anthropic.AsyncAnthropic,
+        body: dict[str, Any],
+        on_delta: Callable[[Delta], None] | None,
+    ) -> Reply:
+        if on_delta is None and body["max_tokens"] <= _STREAM_ABOVE:
+            return await self._whole(client, body)
+        return await self._streamed(client, {**body, "stream": True}, on_delta)
 
-            try:
-                self._client = AsyncAnthropic(
+    async def _open(self) -> anthropic.AsyncAnthropic:
+        return await asyncio.to_thread(self._make_client)
+
+    def _make_client(self) -> anthropic.AsyncAnthropic:
+        import anthropic
+
+        with self._opening:
+            if self._client is None:
+                self._client = anthropic.AsyncAnthropic(
                     api_key=self._api_key,
                     base_url=self._base_url,
-                    timeout=self._timeout,
                     max_retries=self._max_retries,
+                    timeout=anthropic.Timeout(
+                        self._timeout, connect=min(self._timeout, _CONNECT_TIMEOUT)
+                    ),
                 )
-            except AnthropicError as error:
-                raise ConnectorError(f"connector {self.name!r}: {mask_text(str(error))}") from error
-        return self._client
+            return self._client
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: Request, messages: list[dict[str, Any]]) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": request.model or self.model,
+            "model": request.model or self._model,
             "max_tokens": request.max_tokens or self._max_tokens,
-            "messages": request.messages,
+            "messages": messages,
         }
         if request.system:
             body["system"] = request.system
@@ -107,86 +158,109 @@ class AnthropicModel:
             body["tools"] = request.tools
             if request.tool_choice is not None:
                 body["tool_choice"] = request.tool_choice
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if self._thinking != "off" and not (
+            messages is not request.messages and lacks_thinking(messages)
+        ):
+            self._let_think(body)
+        return body
+
+    def _let_think(self, body: dict[str, Any]) -> None:
         if self._thinking == "adaptive":
             body["thinking"] = {"type": "adaptive"}
-        elif self._thinking == "budgeted":
-            body["thinking"] = {"type": "enabled", "budget_tokens": self._thinking_budget}
-        if request.temperature is not None:
-            # Newer SDKs have no such keyword any more; the API still takes it.
-            body["extra_body"] = {"temperature": request.temperature}
-        return body
+            return
+        # The budget is part of max_tokens: a request that sets its own for a short reply would have
+        # no room left for it, and the API refuses that.
+        if body["max_tokens"] <= self._thinking_budget:
+            body["max_tokens"] += self._thinking_budget
+        body["thinking"] = {"type": "enabled", "budget_tokens": self._thinking_budget}
+
+    async def _whole(self, client: anthropic.AsyncAnthropic, body: dict[str, Any]) -> Reply:
+        async with self._sent(client, body, self._max_retries) as response:
+            try:
+                return read_reply(json.loads(response.content))
+            except (ValueError, BrokenReply) as error:
+                raise self._failure(client, f"the answer is not a message: {error}") from error
 
     async def _streamed(
         self,
-        client: AsyncAnthropic,
+        client: anthropic.AsyncAnthropic,
         body: dict[str, Any],
         on_delta: Callable[[Delta], None] | None,
     ) -> Reply:
-        """Read a stream; one that breaks before a piece was delivered is asked for again."""
-        from anthropic import APIError
-
-        for attempt in range(self._max_retries + 1):
-            reply = StreamedReply(on_delta)
+        retries = self._max_retries
+        wait = _FIRST_WAIT
+        while True:
+            stream = ReplyStream(on_delta)
             try:
-                async with await client.messages.create(**body, stream=True) as events:
-                    async for event in events:
-                        reply.feed(event.to_dict())
-                return _reply(reply.finish())
-            except APIError as error:
-                broken = reply.started and _may_pass(error)
-                if not broken or reply.delivered or attempt == self._max_retries:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+                async with self._sent(client, body, retries) as response:
+                    retries -= retries_of(response)
+                    return await _read(stream, response)
+            except BrokenReply as broken:
+                if stream.delivered or retries <= 0 or not broken.passing:
+                    text = f"{broken}, after a part was delivered" if stream.delivered else broken
+                    raise self._failure(client, str(text), status=broken.status) from broken
+                _log.warning("a stream broke before it said anything; asking again",
+                             connector=self.name, error=str(broken))  # fmt: skip
+            retries -= 1
+            await self._clock.sleep(wait * random.uniform(0.75, 1))  # noqa: S311 - jitter
+            wait = min(2 * wait, _LONGEST_WAIT)
 
-    def _failure(self, error: Any, client: AsyncAnthropic, *, stream: bool) -> ModelError:
-        from anthropic import APIConnectionError, APIStatusError
+    @asynccontextmanager
+    async def _sent(
+        self, client: anthropic.AsyncAnthropic, body: dict[str, Any], retries: int
+    ) -> AsyncIterator[httpx2.Response]:
+        """The response to `body`, closed at the end. What the SDK raises becomes a `ModelError`."""
+        import anthropic
+        import httpx2
 
-        url = f"{str(client.base_url).rstrip('/')}/v1/messages"
-        what = "llm-anthropic stream" if stream else "llm-anthropic"
-        place = f'connector {self.name!r}: {what}: Post "{mask_text(url)}"'
-        text = mask_text(str(error))
-        if isinstance(error, APIConnectionError):
-            return ModelUnavailable(f"{place}: {text} {mask_text(str(error.__cause__ or ''))}")
-        status = error.status_code if isinstance(error, APIStatusError) else None
-        if status in (400, 413) and any(sign in text.lower() for sign in _TOO_LONG):
-            return PromptTooLong(f"{place}: {text}", status=status)
-        if status is None or not _may_pass(error):
-            return ModelRefused(f"{place}: {text}", status=status)
-        return ModelUnavailable(f"{place}: {text}", status=status)
+        try:
+            sent = await client.post(
+                PATH,
+                cast_to=httpx2.Response,
+                body=body,
+                options={"max_retries": retries},
+                stream="stream" in body,
+                stream_cls=anthropic.AsyncStream[Any],
+            )
+        except UnicodeEncodeError as error:
+            raise RequestInvalid(f"the request holds text that is not Unicode: {error}") from error
+        except anthropic.APIStatusError as error:
+            raise status_failure(self._where(client), error, self._api_key) from error
+        except anthropic.APIConnectionError as error:
+            cause = error.__cause__ or error
+            text = f"{type(cause).__name__}: {describe(cause)}; is it up and reachable from here?"
+            raise self._failure(client, text) from error
+        response = cast("httpx2.Response", sent)  # asked for with `cast_to`, streaming or not
+        try:
+            if repeated := retries_of(response):
+                _log.warning("the model answered after retries",
+                             connector=self.name, retries=repeated)  # fmt: skip
+            yield response
+        finally:
+            await response.aclose()
+
+    def _where(self, client: anthropic.AsyncAnthropic) -> str:
+        """`connector 'claude': llm-anthropic stream: Post "https://…"` (dialect 8)."""
+        url = f"{str(client.base_url).rstrip('/')}{PATH}"
+        return f'connector {self.name!r}: llm-anthropic stream: Post "{url}"'
+
+    def _failure(
+        self, client: anthropic.AsyncAnthropic, text: str, *, status: int | None = None
+    ) -> ModelError:
+        return failure(f"{self._where(client)}: {text}", status, self._api_key)
 
 
-def _may_pass(error: Any) -> bool:
-    """Whether the same request may succeed later."""
-    from anthropic import APIConnectionError, APIStatusError
+async def _read(stream: ReplyStream, response: httpx2.Response) -> Reply:
+    """The reply in the body; a connection that breaks before its end is a broken reply."""
+    import httpx2
 
-    if isinstance(error, APIConnectionError):
-        return True
-    if not isinstance(error, APIStatusError):
-        return False
-    body = error.body if isinstance(error.body, dict) else {}
-    kind = (body.get("error") or {}).get("type", "")
-    # An error inside a stream arrives with the stream's own status, 200.
-    if error.status_code == 200:
-        return kind in ("overloaded_error", "api_error", "rate_limit_error", "timeout_error")
-    return error.status_code in (408, 409, 429) or error.status_code >= 500
-
-
-def _reply(message: dict[str, Any]) -> Reply:
-    usage = message.get("usage")
-    return Reply(
-        message["content"],
-        message.get("stop_reason") or "end_turn",
-        message.get("model", ""),
-        _usage(usage) if usage else None,
-    )
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    details = usage.get("output_tokens_details") or {}
-    return Usage(
-        input_tokens=usage.get("input_tokens") or 0,
-        output_tokens=usage.get("output_tokens") or 0,
-        cached_tokens=usage.get("cache_read_input_tokens") or 0,
-        cache_write_tokens=usage.get("cache_creation_input_tokens") or 0,
-        thinking_tokens=details.get("thinking_tokens") or 0,
-    )
+    try:
+        # To the very end, past the last event: only then can the connection be used again.
+        async for chunk in response.aiter_bytes():
+            stream.feed(chunk)
+    except httpx2.HTTPError as error:
+        if not stream.complete:
+            raise BrokenReply(f"{type(error).__name__}: {describe(error)}") from error
+    return stream.reply()

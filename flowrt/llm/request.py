@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowrt.llm.model import Block, Request
-from flowrt.llm.rules import enforce, sendable
+from flowrt.llm.repair import is_blank, results_first, sendable
+from flowrt.llm.rules import enforce
 
 _CACHE = {"type": "ephemeral"}
+
+# The API takes no breakpoint on these.
+_UNMARKED = ("thinking", "redacted_thinking")
 
 
 def build_request(
@@ -26,15 +30,18 @@ def build_request(
     """A request in the provider's form, checked by `flowrt.llm.rules`.
 
     The outgoing copy has neighbouring turns of one role joined, results first, and is without
-    blank text and unsigned thinking, which replies contain and requests may not. With `cache`, the
-    provider is told to keep the prefix up to the tools and system prompt, up to the last of the
-    `stored` messages, and up to the end: the next turn and the next run read what this one wrote.
-    The given messages are not changed.
+    blank text and unsigned thinking, which replies contain and requests may not (FB-11, FB-17).
+    `stored` is how many of the messages are in the store. With `cache`, the provider is told to
+    keep the prefix up to the tools and system prompt, up to the last of the `stored` messages, and
+    up to the end: the next turn and the next run read what this one wrote. The given messages are
+    not changed.
+
+    Raises `RequestInvalid` as `flowrt.llm.rules.enforce` does.
     """
     outgoing, last_stored = _outgoing(messages, stored)
     request = Request(
         messages=outgoing,
-        system=[{"type": "text", "text": text} for text in system],
+        system=[{"type": "text", "text": text} for text in system if not is_blank(text)],
         tools=list(tools),
         model=model,
         max_tokens=max_tokens,
@@ -56,7 +63,8 @@ def _outgoing(messages: Sequence[dict[str, Any]], stored: int) -> tuple[list[dic
         content = _sendable(message["content"])
         if content:
             if message["role"] == role:
-                _join(outgoing, content)
+                together = results_first(outgoing[-1]["content"] + content)
+                outgoing[-1] = {"role": role, "content": together}
             else:
                 role = message["role"]
                 outgoing.append({"role": role, "content": content})
@@ -72,12 +80,9 @@ def _sendable(content: list[Block]) -> list[Block]:
     return content
 
 
-def _join(outgoing: list[dict[str, Any]], content: list[Block]) -> None:
-    together = outgoing[-1]["content"] + content
-    results = [block for block in together if block.get("type") == "tool_result"]
-    if results and together[: len(results)] != results:
-        together = results + [b for b in together if b.get("type") != "tool_result"]
-    outgoing[-1] = {"role": outgoing[-1]["role"], "content": together}
+def join_turns(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with neighbours of one role joined and without what no request may hold."""
+    return _outgoing(messages, 0)[0]
 
 
 def _mark(request: Request, last_stored: int) -> None:
@@ -87,10 +92,10 @@ def _mark(request: Request, last_stored: int) -> None:
     elif request.tools:
         request.tools[-1] = {**request.tools[-1], "cache_control": _CACHE}
     for index in {len(request.messages) - 1, last_stored}:
-        if index >= 0:
-            message = request.messages[index]
-            *before, last = message["content"]
-            if last.get("type") in ("thinking", "redacted_thinking"):
-                continue  # the API takes no breakpoint there
+        if index < 0 or index >= len(request.messages):
+            continue  # nothing is stored, or a repair has made the list shorter
+        message = request.messages[index]
+        *before, last = message["content"]
+        if last.get("type") not in _UNMARKED:
             marked = {**last, "cache_control": _CACHE}
             request.messages[index] = {"role": message["role"], "content": [*before, marked]}

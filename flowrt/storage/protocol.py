@@ -8,7 +8,15 @@ either a **value** (JSON or bytes) or a **log** (a head and an ordered list of e
 * ``expect=0``: only where nothing is stored;
 * ``expect=n``: only where version n is stored.
 
-Anything else raises `VersionConflict` and changes nothing. Times are seconds.
+Anything else raises `VersionConflict` and changes nothing. Where a key was deleted or has expired,
+nothing is stored and versions start again.
+
+What is refused, before anything is written: a value that would not come back equal, with
+`ValueError` naming the path in it (`flowrt.storage.encoding`); an entry that is not bytes, with
+`TypeError`; a `ttl` that is not above 0, with `ValueError`; a value where a log is stored or the
+other way round, with `StoreError`. Keys are any text, compared exactly. Times are seconds.
+
+A write that is cancelled happens whole or not at all.
 """
 
 from __future__ import annotations
@@ -149,6 +157,7 @@ class KeyValue(Protocol):
     ) -> Lease | None:
         """Claim `key`, or None where somebody holds it. `ttl`: how long it lasts without `renew`.
 
-        `on_lost` is called once, from the event loop, when a `renew` finds the lease gone.
+        A store that notices the end of a holder by itself may ignore `ttl`. `on_lost` is called
+        once, from the event loop, when a `renew` finds the lease gone.
         """
         ...

@@ -1,8 +1,7 @@
 """A store in Redis or Valkey (6.2 and newer), for services that run as several replicas.
 
-Every write is one script, so that a version and its value move together. A key is a hash (kind,
-version, generation, data); a log has a list of entries beside it with the same lifetime. The names
-of a space are in a sorted set, for scans in order without walking the whole database.
+Every write is one script, so that a version and its value move together. The names of a space are
+in a sorted set, for scans in order without walking the whole database.
 """
 
 from __future__ import annotations
@@ -12,20 +11,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from flowrt.errors import StoreError, StoreUnavailable, VersionConflict
-from flowrt.ids import new_id
 from flowrt.observe.log import get_logger
 from flowrt.observe.masking import mask_text
 from flowrt.storage import redis_scripts as scripts
 from flowrt.storage.encoding import (
+    JSON,
     LOG,
+    check_kind,
     decode_key,
     decode_value,
+    encode_entries,
     encode_json,
     encode_key,
     encode_value,
+    kind_name,
+    lifetime,
 )
 from flowrt.storage.protocol import Key, Log, Page, Stored
 from flowrt.storage.redis_lease import RedisLease
+from flowrt.storage.redis_url import check_url, mask_url
 
 T = TypeVar("T")
 
@@ -38,56 +42,80 @@ _log = get_logger("flowrt.storage")
 
 
 class RedisStore:
-    """Keeps everything in a Redis database under keys that start with ``flowrt:``.
+    """Keeps everything in a Redis database under keys that start with ``flowrt:{SPACE}``.
 
-    A Redis Cluster is not supported: a write touches keys of several slots. Where Redis goes away,
-    commands fail within seconds, and work again when it is back.
+    `durable` says that what is stored is to stay: `open` then warns where this Redis may drop it.
+    All keys of a space share a hash tag, for proxies that refuse scripts over several slots. Where
+    Redis goes away, commands fail within seconds, and work again when it is back. A write whose
+    answer was lost is reported and not sent again: sent twice, it would append twice.
     """
 
     def __init__(self, url: str, *, durable: bool = True) -> None:
-        self.url = mask_text(url)
+        check_url(url)
+        self.url = mask_url(url)
         self._address = url
         self._durable = durable
         self._client: Any = None
         self._scripts: dict[str, Any] = {}
+        self._releasing: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Connect, and warn once where what is stored may be dropped."""
-        from redis.asyncio import BlockingConnectionPool, Redis
-        from redis.asyncio.retry import Retry
-        from redis.backoff import ExponentialBackoff
-
-        pool = BlockingConnectionPool.from_url(
-            self._address,
-            max_connections=CONNECTIONS,
-            timeout=COMMAND_SECONDS,
-            socket_connect_timeout=CONNECT_SECONDS,
-            socket_timeout=COMMAND_SECONDS,
-            # The library's own default keeps trying a closed port for seconds.
-            retry=Retry(ExponentialBackoff(cap=0.2, base=0.05), 2),
-        )
-        client = Redis(connection_pool=pool, protocol=2)
+        if self._client is not None:
+            return
+        client = self._connect()
         self._client = client
         self._scripts = {name: client.register_script(text) for name, text in scripts.ALL.items()}
         try:
-            await self._call(lambda: client.ping())
-        except StoreError:
+            await self._call(lambda: client.ping(), again=True)
+            if self._durable:
+                await self._check_durability()
+        except BaseException:
             await self.close()
             raise
-        if self._durable:
-            await self._check_durability()
+
+    def _connect(self) -> Any:
+        from redis.asyncio import BlockingConnectionPool, Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+
+        try:
+            pool = BlockingConnectionPool.from_url(
+                self._address,
+                max_connections=CONNECTIONS,
+                timeout=COMMAND_SECONDS,
+                socket_connect_timeout=CONNECT_SECONDS,
+                socket_timeout=COMMAND_SECONDS,
+                protocol=2,
+                # The library's own default repeats writes, and tries a closed port for seconds.
+                # A connection that died while it lay idle is noticed and replaced before its use.
+                retry=Retry(NoBackoff(), 0),
+            )
+        except (ValueError, TypeError) as error:
+            raise StoreUnavailable(f"storage {self.url}: {mask_text(str(error))}") from error
+        return Redis(connection_pool=pool)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose(close_connection_pool=True)
+        """Finish the releases under way and close all connections."""
+        client = self._client
+        if client is None:
+            return
+        if self._releasing:
+            await asyncio.wait(self._releasing)
+        self._client = None
+        await client.aclose(close_connection_pool=True)
 
-    async def _call(self, command: Callable[[], Awaitable[T]]) -> T:
+    async def _call(self, command: Callable[[], Awaitable[T]], *, again: bool = False) -> T:
         from redis import exceptions
 
         if self._client is None:
             raise StoreError(f"storage {self.url} is not open")
         try:
+            try:
+                return await command()
+            except exceptions.ConnectionError:
+                if not again:
+                    raise
             return await command()
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(
@@ -96,14 +124,19 @@ class RedisStore:
         except exceptions.RedisError as error:
             raise StoreError(f"storage {self.url} refused: {mask_text(str(error))}") from error
 
-    async def _check_durability(self) -> None:
-        from redis import exceptions
+    async def _script(self, name: str, keys: list[bytes], arguments: list[Any]) -> Any:
+        return await self._call(lambda: self._scripts[name](keys=keys, args=arguments), again=True)
 
+    async def _check_durability(self) -> None:
         try:
-            found = await self._client.config_get("maxmemory-policy", "save", "appendonly")
-        except exceptions.RedisError as error:
+            found = await self._call(
+                lambda: self._client.config_get("maxmemory-policy", "save", "appendonly")
+            )
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
             _log.warning(
-                "whether this Redis keeps its data could not be checked",
+                "whether the persistent Redis keeps its data could not be checked",
                 url=self.url,
                 error=str(error),
             )
@@ -118,10 +151,6 @@ class RedisStore:
         if faults:
             _log.warning("the persistent Redis may lose data: " + "; ".join(faults), url=self.url)
 
-    def _names(self, space: str, key: str) -> list[bytes]:
-        name = encode_key(f"{space}/{key}")
-        return [b"flowrt:k:" + name, b"flowrt:l:" + name, b"flowrt:i:" + encode_key(space)]
-
     async def _write(
         self,
         operation: str,
@@ -134,43 +163,37 @@ class RedisStore:
         ttl: float | None = None,
         entries: Sequence[bytes] = (),
     ) -> tuple[int, int]:
+        name, prefix = encode_key(key), _name(space, b"k")
+        seconds = lifetime(ttl)
         arguments = [
             operation,
             "" if expect is None else expect,
             kind,
-            "" if ttl is None else max(1, round(ttl * 1000)),
+            "" if seconds is None else max(1, round(seconds * 1000)),
             data,
-            encode_key(key),
-            b"flowrt:k:" + encode_key(space) + b"/",
+            name,
+            prefix,
             *entries,
         ]
-        script = self._scripts["write"]
+        keys = [prefix + name, _name(space, b"index")]
         status, version = await self._call(
-            lambda: script(keys=self._names(space, key), args=arguments)
+            lambda: self._scripts["write"](keys=keys, args=arguments)
         )
         if status == scripts.CONFLICT:
             raise VersionConflict(key, expect or 0, version)
         if status == scripts.WRONG_KIND:
-            found, wanted = ("a value", "a log") if kind == LOG else ("a log", "a value")
-            raise StoreError(f"key {key!r} holds {found}, not {wanted}")
+            check_kind(key, JSON if kind == LOG else LOG, log=kind == LOG)
         return status, version
 
-    async def _read(self, space: str, key: str, *, log: bool) -> list[Any] | None:
-        script = self._scripts["read"]
-        names = self._names(space, key)[:2]
-        found: list[Any] = await self._call(lambda: script(keys=names, args=[]))
-        if found[0] is None:
-            return None
-        if (int(found[0]) == LOG) != log:
-            has, wanted = ("a value", "a log") if log else ("a log", "a value")
-            raise StoreError(f"key {key!r} holds {has}, not {wanted}")
-        return found
-
     async def get(self, space: str, key: str) -> Stored | None:
-        found = await self._read(space, key, log=False)
-        if found is None:
+        name = _name(space, b"k") + encode_key(key)
+        kind, version, data = await self._call(
+            lambda: self._client.hmget(name, "k", "v", "d"), again=True
+        )
+        if kind is None:
             return None
-        return Stored(decode_value(int(found[0]), found[3]), int(found[1]))
+        check_kind(key, int(kind), log=False)
+        return Stored(decode_value(int(kind), data), int(version))
 
     async def set(
         self,
@@ -199,9 +222,9 @@ class RedisStore:
         expect: int | None = None,
         ttl: float | None = None,
     ) -> int:
-        data = encode_json(head)
+        data, new = encode_json(head), encode_entries(entries)
         _, version = await self._write(
-            "append", space, key, expect, data=data, ttl=ttl, entries=entries
+            "append", space, key, expect, data=data, ttl=ttl, entries=new
         )
         return version
 
@@ -215,57 +238,56 @@ class RedisStore:
         expect: int | None = None,
         ttl: float | None = None,
     ) -> int:
-        data = encode_json(head)
+        data, new = encode_json(head), encode_entries(entries)
         _, version = await self._write(
-            "rewrite", space, key, expect, data=data, ttl=ttl, entries=entries
+            "rewrite", space, key, expect, data=data, ttl=ttl, entries=new
         )
         return version
 
     async def read_log(self, space: str, key: str) -> Log | None:
-        found = await self._read(space, key, log=True)
-        if found is None:
+        name = _name(space, b"k") + encode_key(key)
+        found = await self._call(lambda: self._client.hgetall(name), again=True)
+        if not found:
             return None
-        _, version, generation, data, entries = found
-        return Log(decode_value(0, data), list(entries), int(version), int(generation))
+        check_kind(key, int(found[b"k"]), log=True)
+        entries = [found[b"%d" % at] for at in range(int(found[b"n"]))]
+        head = decode_value(JSON, found[b"d"])
+        return Log(head, entries, int(found[b"v"]), int(found[b"g"]))
 
     async def scan(
         self, space: str, prefix: str = "", *, after: str | None = None, limit: int = 500
     ) -> Page:
         low = encode_key(prefix)
+        # No UTF-8 byte is 0xFF, so this is above every key with the prefix.
         high = b"(" + low + b"\xff"
         start = b"[" + low
         if after is not None and encode_key(after) >= low:
             start = b"(" + encode_key(after)
-        script = self._scripts["scan"]
         keys: list[Key] = []
-        while len(keys) <= limit:
-            _, _, index = self._names(space, "")
-            arguments = [start, high, limit + 1, b"flowrt:k:" + encode_key(space) + b"/"]
-            last, rows = await self._call(
-                lambda index=index, arguments=arguments: script(keys=[index], args=arguments)  # type: ignore[misc]
-            )
+        last: bytes | None = b""
+        while last is not None and len(keys) <= limit:
+            arguments = [start, high, limit + 1, _name(space, b"k")]
+            last, rows = await self._script("scan", [_name(space, b"index")], arguments)
             keys += [
-                Key(decode_key(name), int(version), "log" if int(kind) == LOG else "value")
+                Key(decode_key(name), int(version), kind_name(int(kind)))
                 for name, kind, version in rows
             ]
-            if last is None:
-                break
-            start = b"(" + last
+            start = b"(" + (last or b"")
         more = len(keys) > limit
         return Page(keys[:limit], keys[limit - 1].name if more else None)
 
     async def try_lease(
         self, space: str, key: str, *, ttl: float, on_lost: Callable[[], None] | None = None
     ) -> RedisLease | None:
-        name = b"flowrt:lease:" + encode_key(f"{space}/{key}")
-        lease = RedisLease(self._call, self._client, self._scripts, name, key, new_id(), ttl)
-        lease.on_lost = on_lost
-        try:
-            return lease if await self._call(lease.claim) else None
-        except asyncio.CancelledError:
-            # The claim may have reached the server: nobody would ever release it.
-            await lease.release()
-            raise
+        name = _name(space, b"lease") + encode_key(key)
+        lease = RedisLease(self._script, name, key, ttl, on_lost, self._releasing)
+        return lease if await lease.claim() else None
+
+
+def _name(space: str, part: bytes) -> bytes:
+    """The start of the Redis keys of a space; the braces are the hash tag."""
+    tag = space.replace("%", "%25").replace("}", "%7D")
+    return b"flowrt:{" + encode_key(tag) + b"}:" + part + b":"
 
 
 def _text(value: bytes | str) -> str:

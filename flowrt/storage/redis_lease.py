@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from flowrt.errors import LeaseLost, StoreError
+from flowrt.ids import new_id
 from flowrt.observe.log import get_logger
 
-T = TypeVar("T")
+Script = Callable[[str, list[bytes], list[Any]], Awaitable[Any]]
+"""Runs a script by name on keys and arguments, a second time where the connection broke."""
 
 _log = get_logger("flowrt.storage")
 
@@ -19,56 +21,66 @@ class RedisLease:
 
     def __init__(
         self,
-        call: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
-        client: Any,
-        scripts: dict[str, Any],
+        script: Script,
         name: bytes,
         key: str,
-        token: str,
         ttl: float,
+        on_lost: Callable[[], None] | None,
+        releasing: set[asyncio.Task[None]],
     ) -> None:
         self.key = key
-        self.on_lost: Callable[[], None] | None = None
-        self._call = call
-        self._client = client
-        self._scripts = scripts
+        self._script = script
         self._name = name
-        self._token = token
+        self._token = new_id()
         self._milliseconds = max(1, round(ttl * 1000))
+        self._on_lost = on_lost
+        self._releasing = releasing
         self._released = False
 
     async def claim(self) -> bool:
-        """Take the key unless somebody has it."""
-        return bool(await self._client.set(self._name, self._token, nx=True, px=self._milliseconds))
+        """Take the key unless somebody has it. Cancelled or failed, it leaves nothing held."""
+        try:
+            taken = await self._script("claim", [self._name], [self._token, self._milliseconds])
+        except asyncio.CancelledError:
+            # The claim may have reached the server, and nobody would ever release it.
+            await self.release()
+            raise
+        except StoreError:
+            # Not waited for: the server has just failed to answer in time.
+            self._release_soon()
+            raise
+        return bool(taken)
 
     async def renew(self) -> None:
-        held = await self._script("renew", self._token, self._milliseconds)
+        held = await self._script("renew", [self._name], [self._token, self._milliseconds])
         if not held:
-            lost, self.on_lost = self.on_lost, None
+            lost, self._on_lost = self._on_lost, None
             if lost is not None:
                 lost()
-            raise LeaseLost(f"the lease on {self.key!r} ran out or was taken")
+            raise LeaseLost(f"the lease on {self.key!r} ran out, was taken or was released")
 
     async def release(self) -> None:
         if self._released:
             return
-        self._released = True
-        releasing = asyncio.ensure_future(self._release())
+        task = self._release_soon()
         try:
-            await asyncio.shield(releasing)
+            await asyncio.shield(task)
         except asyncio.CancelledError:
-            # Left behind, the key would lock the thread until it runs out.
-            await asyncio.wait([releasing])
+            # Left behind, the key would lock the thread until it runs out (FB-42).
+            await asyncio.wait([task])
             raise
+
+    def _release_soon(self) -> asyncio.Task[None]:
+        self._released = True
+        task = asyncio.create_task(self._release(), name=f"release {self.key!r}")
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
+        return task
 
     async def _release(self) -> None:
         try:
-            await self._script("release", self._token)
+            await self._script("release", [self._name], [self._token])
         except StoreError as error:
             _log.warning(
                 "a lease was not released and will run out", key=self.key, error=str(error)
             )
-
-    async def _script(self, name: str, *arguments: Any) -> Any:
-        script = self._scripts[name]
-        return await self._call(lambda: script(keys=[self._name], args=list(arguments)))

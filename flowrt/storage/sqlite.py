@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from flowrt.clock import Clock, SystemClock
 from flowrt.errors import StoreError, StoreUnavailable, VersionConflict
 from flowrt.storage.encoding import (
+    JSON,
     LOG,
+    check_kind,
     decode_key,
     decode_value,
+    encode_entries,
     encode_json,
     encode_key,
     encode_value,
+    kind_name,
+    lifetime,
 )
-from flowrt.storage.filelock import FileLease, LockFile, try_file_lease
+from flowrt.storage.filelock import FileLease, LockFile, make_private_folder, try_file_lease
 from flowrt.storage.protocol import Key, Log, Page, Stored
-from flowrt.storage.sqlite_schema import SEQ_BITS, migrate
-from flowrt.storage.sqlite_worker import Worker
+from flowrt.storage.sqlite_schema import (
+    PAGE_BYTES,
+    SEQ_BITS,
+    drop,
+    drop_entries,
+    migrate,
+    purge,
+    span,
+)
+from flowrt.storage.sqlite_worker import Worker, is_busy
 
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's transaction before it fails."""
 
+_PURGED = 4
+"""Expired keys that a write with a lifetime removes on its way."""
+
 T = TypeVar("T")
-_Row = tuple[int, int, int, int, int, bytes]
 _FIND = "SELECT id, kind, version, generation, seq, data FROM keys WHERE space = ? AND name = ?"
+
+_DEAD = "SELECT id, kind FROM keys WHERE space = ? AND name = ?"
+
+
+class _Row(NamedTuple):
+    id: int
+    kind: int
+    version: int
+    generation: int
+    seq: int
+    data: bytes
 
 
 class SqliteStore:
@@ -37,62 +64,116 @@ class SqliteStore:
 
     Write-ahead log, short transactions begun as writers, synchronous NORMAL: a crash of the
     process loses nothing that was acknowledged, a power cut may lose the last moments but never
-    the file. Leases are locks on `PATH.lock`.
+    the file. Reads have a connection of their own and wait for no writer. Leases are locks on
+    `PATH.lock`.
     """
 
-    def __init__(self, path: str | Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: str | Path, *, clock: Clock | None = None) -> None:
         self.path = Path(path)
         self.url = f"sqlite:{path}"
-        self._now = clock
-        self._worker: Worker | None = None
+        self._clock = clock or SystemClock()
+        self._writer: Worker | None = None
+        self._reader: Worker | None = None
         self._lock: LockFile | None = None
+        self._inode = 0
 
     async def open(self) -> None:
         """Create the file and its folders where they are missing, and migrate it."""
-        worker = Worker(self._connect)
+        if self._writer is not None:
+            return
+        writer = Worker(self._create, writes=True, check=self._check_file)
+        reader = Worker(self._connect, writes=False, check=self._check_file)
         try:
-            await asyncio.to_thread(worker.start)
+            await writer.start()
         except (OSError, sqlite3.Error) as error:
             raise StoreUnavailable(f"storage {self.url} cannot be opened: {error}") from error
-        self._worker = worker
+        try:
+            await reader.start()
+        except BaseException:
+            await writer.stop()
+            raise
+        self._writer, self._reader = writer, reader
         self._lock = LockFile.acquire(self.path.with_name(self.path.name + ".lock"))
 
     async def close(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            await asyncio.to_thread(worker.stop)
+        """Finish the writes under way, move the log into the file, and let go of all leases."""
+        workers, self._reader, self._writer = (self._reader, self._writer), None, None
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
+        for worker in workers:
+            if worker is not None:
+                await worker.stop()
 
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite gives its -wal and -shm files the permissions of the database.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        migrate(db)
-        db.execute("DELETE FROM keys WHERE kind != ? AND expires <= ?", (LOG, self._now()))
+    def _create(self) -> sqlite3.Connection:
+        make_private_folder(self.path.parent)
+        # Not where the file is there already: closing it would drop the locks that other
+        # connections of this process hold on it. SQLite gives -wal and -shm the same permissions.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        db = self._connect()
+        try:
+            db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            _use_wal(db)
+            db.execute("PRAGMA wal_autocheckpoint = 4000")
+            migrate(db)
+            db.execute("BEGIN IMMEDIATE")
+            purge(db, self._now(), 1000)
+            db.execute("COMMIT")
+        except BaseException:
+            db.close()
+            raise
+        self._inode = self.path.stat().st_ino
         return db
 
-    async def _do(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
-        if self._worker is None:
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        db.execute("PRAGMA synchronous = NORMAL")
+        return db
+
+    def _check_file(self) -> None:
+        """SQLite would write on into a file that was removed, and all of it would be gone."""
+        try:
+            same = self.path.stat().st_ino == self._inode
+        except OSError:
+            same = False
+        if not same:
+            raise StoreUnavailable(
+                f"storage {self.url} is gone: the file was removed or replaced while it was open; "
+                "restart what uses it"
+            )
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._do(self._writer, work)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._do(self._reader, work)
+
+    async def _do(self, worker: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
+        if worker is None:
             raise StoreError(f"storage {self.url} is not open")
         try:
-            return await self._worker.do(work, writes=writes)
+            return await worker.do(work)
         except sqlite3.Error as error:
+            if is_busy(error):
+                raise StoreUnavailable(
+                    f"storage {self.url} is locked: another process has been writing to it "
+                    f"for {BUSY_SECONDS:.0f} s"
+                ) from error
             raise StoreError(f"storage {self.url} failed: {error}") from error
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
 
     async def get(self, space: str, key: str) -> Stored | None:
         def read(db: sqlite3.Connection) -> Stored | None:
             row = self._row(db, space, key)
             if row is None:
                 return None
-            _of_kind(row, key, log=False)
-            return Stored(decode_value(row[1], row[5]), row[2])
+            check_kind(key, row.kind, log=False)
+            return Stored(decode_value(row.kind, row.data), row.version)
 
-        return await self._do(read)
+        return await self._read(read)
 
     async def set(
         self,
@@ -104,24 +185,24 @@ class SqliteStore:
         ttl: float | None = None,
     ) -> int:
         kind, data = encode_value(value)
+        expires = self._expires(ttl)
 
         def write(db: sqlite3.Connection) -> int:
             row = self._expected(db, space, key, expect)
             if row is not None:
-                _of_kind(row, key, log=False)
-            return self._put(db, space, key, row, (kind, 1, 0, self._until(ttl), data))
+                check_kind(key, row.kind, log=False)
+            return self._put(db, space, key, row, (kind, 1, 0, expires, data))[1]
 
-        return await self._do(write, writes=True)
+        return await self._write(write)
 
     async def delete(self, space: str, key: str, *, expect: int | None = None) -> bool:
         def write(db: sqlite3.Connection) -> bool:
             row = self._expected(db, space, key, expect)
-            if row is None:
-                return False
-            self._forget(db, row)
-            return True
+            if row is not None:
+                drop(db, row.id, row.kind)
+            return row is not None
 
-        return await self._do(write, writes=True)
+        return await self._write(write)
 
     async def append(
         self,
@@ -133,20 +214,20 @@ class SqliteStore:
         expect: int | None = None,
         ttl: float | None = None,
     ) -> int:
-        data = encode_json(head)
+        data, new, expires = encode_json(head), encode_entries(entries), self._expires(ttl)
 
         def write(db: sqlite3.Connection) -> int:
             row = self._expected(db, space, key, expect)
             generation, seq = 1, 0
             if row is not None:
-                _of_kind(row, key, log=True)
-                generation, seq = row[3], row[4]
-            values = (LOG, generation, seq + len(entries), self._until(ttl), data)
-            version = self._put(db, space, key, row, values)
-            self._add(db, row[0] if row else _last_id(db), seq, entries)
+                check_kind(key, row.kind, log=True)
+                generation, seq = row.generation, row.seq
+            values = (LOG, generation, seq + len(new), expires, data)
+            log, version = self._put(db, space, key, row, values)
+            _add(db, log, seq, new)
             return version
 
-        return await self._do(write, writes=True)
+        return await self._write(write)
 
     async def rewrite(
         self,
@@ -158,35 +239,38 @@ class SqliteStore:
         expect: int | None = None,
         ttl: float | None = None,
     ) -> int:
-        data = encode_json(head)
+        data, new, expires = encode_json(head), encode_entries(entries), self._expires(ttl)
 
         def write(db: sqlite3.Connection) -> int:
             row = self._expected(db, space, key, expect)
             generation = 1
             if row is not None:
-                _of_kind(row, key, log=True)
-                generation = row[3] + 1
-                _drop_entries(db, row[0])
-            values = (LOG, generation, len(entries), self._until(ttl), data)
-            version = self._put(db, space, key, row, values)
-            self._add(db, row[0] if row else _last_id(db), 0, entries)
+                check_kind(key, row.kind, log=True)
+                generation = row.generation + 1
+                drop_entries(db, row.id)
+            values = (LOG, generation, len(new), expires, data)
+            log, version = self._put(db, space, key, row, values)
+            _add(db, log, 0, new)
             return version
 
-        return await self._do(write, writes=True)
+        return await self._write(write)
 
     async def read_log(self, space: str, key: str) -> Log | None:
-        def read(db: sqlite3.Connection) -> Log | None:
+        def read(db: sqlite3.Connection) -> tuple[_Row, list[bytes]] | None:
             row = self._row(db, space, key)
             if row is None:
                 return None
-            _of_kind(row, key, log=True)
+            check_kind(key, row.kind, log=True)
             found = db.execute(
-                "SELECT data FROM entries WHERE id >= ? AND id < ? ORDER BY id", _span(row[0])
+                "SELECT data FROM entries WHERE id >= ? AND id < ? ORDER BY id", span(row.id)
             )
-            entries = [entry for (entry,) in found]
-            return Log(decode_value(0, row[5]), entries, row[2], row[3])
+            return row, [entry for (entry,) in found]
 
-        return await self._do(read)
+        found = await self._read(read)
+        if found is None:
+            return None
+        row, entries = found
+        return Log(decode_value(JSON, row.data), entries, row.version, row.generation)
 
     async def scan(
         self, space: str, prefix: str = "", *, after: str | None = None, limit: int = 500
@@ -194,21 +278,20 @@ class SqliteStore:
         low = encode_key(prefix)
         # No UTF-8 byte is 0xFF, so this is above every key with the prefix.
         high = low + b"\xff"
-        from_ = encode_key(after) if after is not None else None
+        where, start = "name >= ?", low
+        if after is not None and encode_key(after) >= low:
+            where, start = "name > ?", encode_key(after)
 
         def read(db: sqlite3.Connection) -> Page:
             rows = db.execute(
-                "SELECT name, version, kind FROM keys WHERE space = ? AND name >= ? AND name < ?"
-                " AND name > ? AND (expires IS NULL OR expires > ?) ORDER BY name LIMIT ?",
-                (encode_key(space), low, high, from_ or b"", self._now(), limit + 1),
+                f"SELECT name, version, kind FROM keys WHERE space = ? AND {where} AND name < ?"  # noqa: S608 - one of two constants
+                " AND (expires IS NULL OR expires > ?) ORDER BY name LIMIT ?",
+                (encode_key(space), start, high, self._now(), limit + 1),
             ).fetchall()
-            keys = [
-                Key(decode_key(name), version, "log" if kind == LOG else "value")
-                for name, version, kind in rows[:limit]
-            ]
-            return Page(keys, keys[-1].name if len(rows) > limit else None)
+            keys = [Key(decode_key(name), version, kind_name(kind)) for name, version, kind in rows]
+            return Page(keys[:limit], keys[limit - 1].name if len(keys) > limit else None)
 
-        return await self._do(read)
+        return await self._read(read)
 
     async def try_lease(
         self, space: str, key: str, *, ttl: float, on_lost: Callable[[], None] | None = None
@@ -221,28 +304,25 @@ class SqliteStore:
         except OSError as error:
             raise StoreError(f"storage {self.url}: cannot lock: {error}") from error
 
-    def _until(self, ttl: float | None) -> float | None:
-        return None if ttl is None else self._now() + ttl
+    def _expires(self, ttl: float | None) -> float | None:
+        seconds = lifetime(ttl)
+        return None if seconds is None else self._now() + seconds
 
     def _row(self, db: sqlite3.Connection, space: str, key: str) -> _Row | None:
-        row: _Row | None = db.execute(
+        found = db.execute(
             _FIND + " AND (expires IS NULL OR expires > ?)",
             (encode_key(space), encode_key(key), self._now()),
         ).fetchone()
-        return row
+        return None if found is None else _Row(*found)
 
     def _expected(
         self, db: sqlite3.Connection, space: str, key: str, expect: int | None
     ) -> _Row | None:
-        """The row a write is based on; an expired one is removed first."""
+        """The row a write is based on."""
         row = self._row(db, space, key)
-        actual = row[2] if row else 0
+        actual = row.version if row else 0
         if expect is not None and expect != actual:
             raise VersionConflict(key, expect, actual)
-        if row is None:
-            dead: _Row | None = db.execute(_FIND, (encode_key(space), encode_key(key))).fetchone()
-            if dead is not None:
-                self._forget(db, dead)
         return row
 
     def _put(
@@ -252,49 +332,46 @@ class SqliteStore:
         key: str,
         row: _Row | None,
         values: tuple[int, int, int, float | None, bytes],
-    ) -> int:
-        """Write the row of a key; `values` are kind, generation, seq, expiry and data."""
-        if row is None:
+    ) -> tuple[int, int]:
+        """Write the row of a key and give its id and version.
+
+        `values` are kind, generation, seq, expiry and data.
+        """
+        if values[3] is not None:
+            purge(db, self._now(), _PURGED)
+        if row is not None:
             db.execute(
-                "INSERT INTO keys (space, name, version, kind, generation, seq, expires, data)"
-                " VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
-                (encode_key(space), encode_key(key), *values),
+                "UPDATE keys SET version = version + 1, kind = ?, generation = ?, seq = ?,"
+                " expires = ?, data = ? WHERE id = ?",
+                (*values, row.id),
             )
-            return 1
-        db.execute(
-            "UPDATE keys SET version = version + 1, kind = ?, generation = ?, seq = ?,"
-            " expires = ?, data = ? WHERE id = ?",
-            (*values, row[0]),
+            return row.id, row.version + 1
+        place = encode_key(space), encode_key(key)
+        # Left by a lifetime that ended: its version starts again.
+        for number, kind in db.execute(_DEAD, place).fetchall():
+            drop(db, number, kind)
+        added = db.execute(
+            "INSERT INTO keys (space, name, version, kind, generation, seq, expires, data)"
+            " VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
+            (*place, *values),
         )
-        return row[2] + 1
-
-    def _add(self, db: sqlite3.Connection, log: int, seq: int, entries: Sequence[bytes]) -> None:
-        first = (log << SEQ_BITS) + seq
-        db.executemany(
-            "INSERT INTO entries (id, data) VALUES (?, ?)",
-            [(first + index, entry) for index, entry in enumerate(entries)],
-        )
-
-    def _forget(self, db: sqlite3.Connection, row: _Row) -> None:
-        if row[1] == LOG:
-            _drop_entries(db, row[0])
-        db.execute("DELETE FROM keys WHERE id = ?", (row[0],))
+        return int(added.lastrowid or 0), 1
 
 
-def _of_kind(row: _Row, key: str, *, log: bool) -> None:
-    if (row[1] == LOG) != log:
-        found, wanted = ("a value", "a log") if log else ("a log", "a value")
-        raise StoreError(f"key {key!r} holds {found}, not {wanted}")
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log, which SQLite refuses without waiting while others do so."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
-def _span(log: int) -> tuple[int, int]:
-    return log << SEQ_BITS, (log + 1) << SEQ_BITS
-
-
-def _drop_entries(db: sqlite3.Connection, log: int) -> None:
-    db.execute("DELETE FROM entries WHERE id >= ? AND id < ?", _span(log))
-
-
-def _last_id(db: sqlite3.Connection) -> int:
-    (last,) = db.execute("SELECT last_insert_rowid()").fetchone()
-    return int(last)
+def _add(db: sqlite3.Connection, log: int, seq: int, entries: Sequence[bytes]) -> None:
+    first = (log << SEQ_BITS) + seq
+    db.executemany("INSERT INTO entries (id, data) VALUES (?, ?)", enumerate(entries, first))

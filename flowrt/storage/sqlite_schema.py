@@ -1,8 +1,8 @@
 """The tables of a SQLite store, as a numbered list of migrations.
 
-Entries of logs have one integer key, ``log << 32 | seq``: they lie together and in order, an
-append touches the last page of its log, and a row may fill most of a page before it overflows.
-Names are stored as UTF-8 bytes: compared exactly, in code point order.
+Entries of logs have one integer key, ``log << 32 | seq``: they lie together and in order, and an
+append touches the last page of its log. Names are stored as UTF-8 bytes: compared exactly, in code
+point order. Pages are small, because a page is the least that a commit writes.
 """
 
 from __future__ import annotations
@@ -10,10 +10,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from flowrt.storage.encoding import LOG
+
+APPLICATION = 0x666C7274
+"""``flrt``, in the header of the file: a database of another program is left alone."""
+
+PAGE_BYTES = 2048
 SEQ_BITS = 32
 
 
 def m001_initial(db: sqlite3.Connection) -> None:
+    """Keys (values, and the heads of logs) and the entries of logs."""
     db.execute(
         "CREATE TABLE keys ("
         " id INTEGER PRIMARY KEY, space BLOB NOT NULL, name BLOB NOT NULL, kind INTEGER NOT NULL,"
@@ -28,15 +35,24 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [m001_initial]
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a database to the newest schema; one of a newer flowrt is refused."""
+    """Bring a database to the newest schema, in one transaction.
+
+    Raises `sqlite3.DatabaseError` for one of a newer flowrt or of another program.
+    """
     db.execute("BEGIN IMMEDIATE")
     try:
         (at,) = db.execute("PRAGMA user_version").fetchone()
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != APPLICATION and (tables or at):
+            raise sqlite3.DatabaseError("it is a database of another program; name another file")
         if at > len(MIGRATIONS):
             raise sqlite3.DatabaseError(
-                f"the file has schema {at}, this flowrt knows up to {len(MIGRATIONS)}; "
+                f"it has schema {at}, this flowrt knows those up to {len(MIGRATIONS)}; "
                 "use a newer flowrt or another file"
             )
+        if at < len(MIGRATIONS):
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
         for number, step in enumerate(MIGRATIONS[at:], at + 1):
             step(db)
             db.execute(f"PRAGMA user_version = {number}")
@@ -44,3 +60,29 @@ def migrate(db: sqlite3.Connection) -> None:
     except BaseException:
         db.execute("ROLLBACK")
         raise
+
+
+def purge(db: sqlite3.Connection, now: float, most: int) -> None:
+    """Remove at most `most` keys that have expired by `now` (seconds since 1970), logs whole."""
+    dead = db.execute(
+        "SELECT id, kind FROM keys WHERE expires IS NOT NULL AND expires <= ? LIMIT ?", (now, most)
+    ).fetchall()
+    for number, kind in dead:
+        drop(db, number, kind)
+
+
+def drop(db: sqlite3.Connection, number: int, kind: int) -> None:
+    """Remove a key."""
+    if kind == LOG:
+        drop_entries(db, number)
+    db.execute("DELETE FROM keys WHERE id = ?", (number,))
+
+
+def drop_entries(db: sqlite3.Connection, log: int) -> None:
+    """Remove the entries of a log."""
+    db.execute("DELETE FROM entries WHERE id >= ? AND id < ?", span(log))
+
+
+def span(log: int) -> tuple[int, int]:
+    """The ids of a log's entries: from, and up to but not including."""
+    return log << SEQ_BITS, (log + 1) << SEQ_BITS

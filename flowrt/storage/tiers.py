@@ -12,7 +12,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
-from urllib.parse import quote
 
 from flowrt.errors import CallError
 from flowrt.storage.memory import VOLATILE_BYTES, MemoryStore
@@ -22,25 +21,26 @@ DEFAULT_URL = "sqlite:.flowrt/state.db"
 NAMESPACES = ("user", "system", "user_volatile", "system_volatile")
 
 
-def open_store(url: str, *, durable: bool = True) -> KeyValue:
+def parse_storage_url(url: str, *, volatile: bool = False) -> KeyValue:
     """The store a URL names: ``sqlite:PATH``, ``redis://…``, ``rediss://…``, ``memory:``.
 
     Other schemes are looked up among the entry points `flowrt.stores`; such a class is called with
-    the URL. Raises `CallError` for a scheme nobody provides. Nothing is opened yet. `durable` says
-    that the store is to keep what it is given, and should warn where it may not.
+    the URL. Raises `CallError` for a scheme nobody provides. Nothing is opened yet. `volatile` is
+    for the volatile tier: memory is bounded by `VOLATILE_BYTES`, and a Redis may drop keys.
     """
     scheme, _, rest = url.partition(":")
+    path = rest.removeprefix("//")
     match scheme:
-        case "memory":
-            return MemoryStore()
-        case "sqlite" if rest:
+        case "memory" if not path:
+            return MemoryStore(max_bytes=VOLATILE_BYTES if volatile else None)
+        case "sqlite" if path and path != ":memory:":
             from flowrt.storage.sqlite import SqliteStore
 
-            return SqliteStore(rest.removeprefix("//"))
+            return SqliteStore(path)
         case "redis" | "rediss":
             from flowrt.storage.redis import RedisStore
 
-            return RedisStore(url, durable=durable)
+            return RedisStore(url, durable=not volatile)
     return _foreign(scheme, url)
 
 
@@ -49,10 +49,9 @@ def _foreign(scheme: str, url: str) -> KeyValue:
 
     from flowrt.observe.masking import mask_text
 
-    for point in entry_points(group="flowrt.stores"):
-        if point.name == scheme:
-            store: KeyValue = point.load()(url)
-            return store
+    for point in entry_points(group="flowrt.stores", name=scheme):
+        store: KeyValue = point.load()(url)
+        return store
     raise CallError(
         f"storage {mask_text(url)!r} is not known; "
         "write sqlite:PATH, redis://HOST:PORT/DB or memory:"
@@ -65,7 +64,8 @@ class Storage:
     def __init__(self, service: str, persistent: KeyValue, volatile: KeyValue) -> None:
         self._persistent = Tier(persistent)
         self._volatile = Tier(volatile)
-        prefix = quote(service, safe="")
+        # Escaped, so that the service `a/user` is not the namespace `user` of the service `a`.
+        prefix = service.replace("%", "%25").replace("/", "%2F")
         self._spaces = {
             name: Space(
                 self._volatile if name.endswith("_volatile") else self._persistent,
@@ -86,35 +86,46 @@ class Storage:
         """The tiers that URLs name; unset, `FLOWRT_STORAGE` and `FLOWRT_VOLATILE` decide.
 
         Without any, the persistent tier is ``sqlite:.flowrt/state.db`` in the working directory
-        and the volatile one this process's memory, up to `VOLATILE_BYTES`.
+        and the volatile one this process's memory, up to `VOLATILE_BYTES`, also where the
+        persistent tier is a Redis: replicas that are to share it name one.
         """
         environ = os.environ if environ is None else environ
         persistent = storage or environ.get("FLOWRT_STORAGE") or DEFAULT_URL
         named = volatile or environ.get("FLOWRT_VOLATILE")
         return cls(
             service,
-            open_store(persistent),
-            open_store(named, durable=False) if named else MemoryStore(max_bytes=VOLATILE_BYTES),
+            parse_storage_url(persistent),
+            parse_storage_url(named, volatile=True)
+            if named
+            else MemoryStore(max_bytes=VOLATILE_BYTES),
         )
 
     def space(self, namespace: str) -> Space:
         """One of `NAMESPACES`."""
         return self._spaces[namespace]
 
+    async def open(self) -> None:
+        """Open both now rather than on first use, so that a missing store is found at the start."""
+        await self._persistent.store()
+        await self._volatile.store()
+
     async def close(self) -> None:
-        """Close what was opened."""
-        await self._persistent.close()
-        await self._volatile.close()
+        """Close what was opened; the next use opens it again."""
+        try:
+            await self._persistent.close()
+        finally:
+            await self._volatile.close()
 
 
-class Queue:
-    """Who waits for a lease in this process, in order, without polling the store."""
+class Turns:
+    """The runs of this process that want one lease: in order, and without asking the store."""
 
     __slots__ = ("lock", "waiting")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.waiting = 0
+        """How many hold the lock or want it."""
 
 
 class Tier:
@@ -124,35 +135,38 @@ class Tier:
         self._store = store
         self._opening: asyncio.Task[None] | None = None
         self._opened = False
-        self.queues: dict[tuple[str, str], Queue] = {}
+        self.turns: dict[tuple[str, str], Turns] = {}
 
     async def store(self) -> KeyValue:
         """The open store. Raises `StoreUnavailable`; the next call tries again."""
         if not self._opened:
-            await self._open()
+            if self._opening is None:
+                self._opening = asyncio.create_task(self._open(), name="open a store")
+            # Shielded: the first caller's cancellation must not fail the others who wait.
+            await asyncio.shield(self._opening)
         return self._store
 
     async def _open(self) -> None:
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._store.open())
-        opening = self._opening
         try:
-            # Shielded: the first caller's cancellation must not fail the others who wait.
-            await asyncio.shield(opening)
+            await self._store.open()
             self._opened = True
         finally:
-            if opening.done():
-                self._opening = None
+            self._opening = None
 
     async def close(self) -> None:
         """Close the store where it was opened; it may be opened again."""
-        if self._opened or self._opening is not None:
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        if self._opened:
             self._opened = False
             await self._store.close()
 
 
 class Space:
-    """A store, bound to one service and namespace: `KeyValue` without the `space` argument."""
+    """A store, bound to one service and namespace: `KeyValue` without the `space` argument.
+
+    Keys are not empty: callers check what authors wrote (dialect: an empty key is an error).
+    """
 
     __slots__ = ("_tier", "name")
 
@@ -161,17 +175,17 @@ class Space:
         self.name = name
 
     @asynccontextmanager
-    async def queue(self, key: str) -> AsyncIterator[asyncio.Lock]:
-        """The lock for which this process's runs queue before they ask the store for `key`."""
-        queues, place = self._tier.queues, (self.name, key)
-        queue = queues.setdefault(place, Queue())
-        queue.waiting += 1
+    async def turns(self, key: str) -> AsyncIterator[Turns]:
+        """Join the runs of this process that want the lease on `key`."""
+        place = (self.name, key)
+        turns = self._tier.turns.setdefault(place, Turns())
+        turns.waiting += 1
         try:
-            yield queue.lock
+            yield turns
         finally:
-            queue.waiting -= 1
-            if not queue.waiting:
-                del queues[place]
+            turns.waiting -= 1
+            if not turns.waiting:
+                del self._tier.turns[place]
 
     async def get(self, key: str) -> Stored | None:
         return await (await self._tier.store()).get(self.name, key)
