@@ -16,7 +16,9 @@ ECHO_TOOL = {
 }
 
 
-def load(folder: Path, document: dict[str, Any], storage: str = "memory:", **options: Any) -> Service:
+def load(
+    folder: Path, document: dict[str, Any], storage: str = "memory:", **options: Any
+) -> Service:
     """The service that `document` describes."""
     path = folder / "service.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
@@ -31,7 +33,9 @@ def flows(**chains: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def agent(base_url: str, *, connector: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+def agent(
+    base_url: str, *, connection: dict[str, Any] | None = None, **settings: Any
+) -> dict[str, Any]:
     """A document with a flow `chat`: one agent on the Messages API at `base_url`.
 
     The agent answers in text and takes `body.message`; with memory on `body.thread`.
@@ -48,12 +52,14 @@ def agent(base_url: str, *, connector: dict[str, Any] | None = None, **settings:
     }
     block |= settings
     block = {key: value for key, value in block.items() if value is not None}
-    document = flows(chat=[block], forget=[{"type": "clear-agent-memory", "threadId": "body.thread"}])
+    document = flows(
+        chat=[block], forget=[{"type": "clear-agent-memory", "threadId": "body.thread"}]
+    )
     document["connectors"] = [
         {
             "name": "claude",
             "type": "llm-anthropic",
-            "settings": {"apiKey": "k", "baseURL": base_url, "maxRetries": 2, **(connector or {})},
+            "settings": {"apiKey": "k", "baseURL": base_url, "maxRetries": 2, **(connection or {})},
         }
     ]
     return document

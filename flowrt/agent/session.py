@@ -121,7 +121,9 @@ class Session:
         if reason:
             self.entries = self._closed(reason)
             self._total = tokens_of(self.entries)
-        else:
+        elif not self._compacted:
+            # A run that was compacted already is near its low-water mark: what its last turn
+            # added over the budget, the next run cuts before its first call.
             await self.fit(iteration)
         saving = asyncio.ensure_future(self._write())
         try:

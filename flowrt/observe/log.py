@@ -64,7 +64,7 @@ def _structlog(name: str, level: str, event: str, fields: dict[str, Any]) -> Non
     if not structlog.is_configured():
         _configure()
     masked = {key: mask(value) for key, value in fields.items()}
-    getattr(structlog.get_logger(logger=name), level)(mask(event), **masked)
+    getattr(structlog.get_logger().bind(logger=name), level)(mask(event), **masked)
 
 
 def _configure() -> None:

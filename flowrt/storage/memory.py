@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,18 +13,27 @@ from flowrt.clock import Clock, SystemClock
 from flowrt.errors import LeaseLost, StoreError, VersionConflict
 from flowrt.observe.log import get_logger
 from flowrt.storage.encoding import (
+    JSON,
     LOG,
+    check_kind,
     decode_value,
+    encode_entries,
     encode_json,
-    encode_key,
     encode_value,
+    kind_name,
+    lifetime,
 )
 from flowrt.storage.protocol import Key, Log, Page, Stored
 
 VOLATILE_BYTES = 64 * 1024 * 1024
-"""Bytes of values the volatile tier keeps in a process; the least recently used go."""
+"""Bytes the volatile tier keeps in a process; beyond it the least recently used keys go."""
+
+_SLOT_BYTES = 400
+_ENTRY_BYTES = 60
+_QUIET_SECONDS = 60.0
 
 _log = get_logger("flowrt.storage")
+_Place = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -37,33 +48,40 @@ class _Slot:
 
 
 class MemoryStore:
-    """Keeps everything in memory; unbounded, or the most recently used `max_bytes`.
+    """Keeps everything in memory; unbounded, or the most recently used `max_bytes` of it.
 
-    An eviction leaves a log line. Values are kept encoded, so that nobody holds a reference to
-    what is stored.
+    `max_bytes` counts keys, values and what Python needs to hold them; a key that alone is larger
+    is refused with `StoreError`. What had to go leaves a log line, at most one a minute. Values
+    are kept encoded: a caller that changes its object later does not change what is stored.
     """
 
-    url = "memory:"
-
-    def __init__(self, *, max_bytes: int | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, *, max_bytes: int | None = None, clock: Clock | None = None, url: str = "memory:"
+    ) -> None:
+        self.url = url
         self._max_bytes = max_bytes
         self._clock = clock or SystemClock()
-        self._slots: OrderedDict[tuple[str, str], _Slot] = OrderedDict()
+        self._slots: OrderedDict[_Place, _Slot] = OrderedDict()
+        self._names: dict[str, list[str]] = {}
+        self._expiries: list[tuple[float, _Place]] = []
         self._bytes = 0
-        self._leases: dict[tuple[str, str], tuple[MemoryLease, float]] = {}
+        self._leases: dict[_Place, MemoryLease] = {}
+        self._evicted = 0
+        self._quiet_until = float("-inf")
 
     async def open(self) -> None:
         """Nothing to do."""
 
     async def close(self) -> None:
-        """What is stored stays as long as the object does."""
+        """Let go of leases. What is stored stays as long as the object does."""
+        self._leases.clear()
+        self._report_evictions()
 
     async def get(self, space: str, key: str) -> Stored | None:
         slot = self._find(space, key)
         if slot is None:
             return None
-        if slot.kind == LOG:
-            raise StoreError(f"key {key!r} holds a log, not a value")
+        check_kind(key, slot.kind, log=False)
         return Stored(decode_value(slot.kind, slot.data), slot.version)
 
     async def set(
@@ -76,12 +94,12 @@ class MemoryStore:
         ttl: float | None = None,
     ) -> int:
         kind, data = encode_value(value)
+        expires = self._expires(ttl)
         before = self._expect(space, key, expect)
-        if before is not None and before.kind == LOG:
-            raise StoreError(f"key {key!r} holds a log, not a value")
+        if before is not None:
+            check_kind(key, before.kind, log=False)
         version = before.version + 1 if before else 1
-        self._put(space, key, _Slot(kind, data, version, self._until(ttl)))
-        return version
+        return self._put((space, key), _Slot(kind, data, version, expires), len(data))
 
     async def delete(self, space: str, key: str, *, expect: int | None = None) -> bool:
         found = self._expect(space, key, expect)
@@ -99,11 +117,16 @@ class MemoryStore:
         expect: int | None = None,
         ttl: float | None = None,
     ) -> int:
-        data = encode_json(head)
-        slot = self._log_slot(space, key, expect)
-        grown = sum(len(entry) for entry in entries) + len(data) - len(slot.data)
-        slot.entries += [bytes(entry) for entry in entries]
-        return self._touch(space, key, slot, data, grown, ttl)
+        data, new, expires = encode_json(head), encode_entries(entries), self._expires(ttl)
+        before = self._log_slot(space, key, expect)
+        if before is None:
+            return self._put((space, key), _Slot(LOG, data, 1, expires, 1, new), _size(data, new))
+        size = before.size - len(before.data) + _size(data, new)
+        # The list is the stored one and grows in place: an append costs what is new.
+        slot = _Slot(LOG, data, before.version + 1, expires, before.generation, before.entries)
+        version = self._put((space, key), slot, size)
+        slot.entries += new
+        return version
 
     async def rewrite(
         self,
@@ -115,159 +138,170 @@ class MemoryStore:
         expect: int | None = None,
         ttl: float | None = None,
     ) -> int:
-        data = encode_json(head)
-        slot = self._log_slot(space, key, expect)
-        if slot.version:
-            slot.generation += 1
-        slot.entries = [bytes(entry) for entry in entries]
-        grown = sum(len(entry) for entry in entries) + len(data) - slot.size
-        return self._touch(space, key, slot, data, grown, ttl)
+        data, new, expires = encode_json(head), encode_entries(entries), self._expires(ttl)
+        before = self._log_slot(space, key, expect)
+        version, generation = (before.version, before.generation) if before else (0, 0)
+        slot = _Slot(LOG, data, version + 1, expires, generation + 1, new)
+        return self._put((space, key), slot, _size(data, new))
 
     async def read_log(self, space: str, key: str) -> Log | None:
         slot = self._find(space, key)
         if slot is None:
             return None
-        if slot.kind != LOG:
-            raise StoreError(f"key {key!r} holds a value, not a log")
-        head = decode_value(0, slot.data)
+        check_kind(key, slot.kind, log=True)
+        head = decode_value(JSON, slot.data)
         return Log(head, list(slot.entries), slot.version, slot.generation)
 
     async def scan(
         self, space: str, prefix: str = "", *, after: str | None = None, limit: int = 500
     ) -> Page:
-        names = sorted(
-            (key for in_space, key in self._slots if in_space == space and key.startswith(prefix)),
-            key=encode_key,
-        )
+        self._purge()
+        names = self._names.get(space, [])
+        at = bisect_left(names, prefix)
         if after is not None:
-            names = [name for name in names if encode_key(name) > encode_key(after)]
-        keys = []
-        for name in names:
-            if (slot := self._alive((space, name))) is not None:
-                keys.append(Key(name, slot.version, "log" if slot.kind == LOG else "value"))
-            if len(keys) > limit:
+            at = max(at, bisect_right(names, after))
+        keys: list[Key] = []
+        for name in names[at : at + limit + 1]:
+            if not name.startswith(prefix):
                 break
+            slot = self._slots[space, name]
+            keys.append(Key(name, slot.version, kind_name(slot.kind)))
         more = len(keys) > limit
         return Page(keys[:limit], keys[limit - 1].name if more else None)
 
     async def try_lease(
         self, space: str, key: str, *, ttl: float, on_lost: Callable[[], None] | None = None
     ) -> MemoryLease | None:
-        now = self._clock.monotonic()
-        held = self._leases.get((space, key))
-        if held is not None and held[1] > now:
+        """Held until it is released: `ttl` is not needed, its holder lives as long as the store."""
+        if (space, key) in self._leases:
             return None
-        lease = MemoryLease(self, (space, key), ttl, on_lost)
-        self._leases[space, key] = (lease, now + ttl)
+        lease = self._leases[space, key] = MemoryLease(self._leases, (space, key), on_lost)
         return lease
 
-    def _renew(self, lease: MemoryLease) -> bool:
+    def _expires(self, ttl: float | None) -> float | None:
+        seconds = lifetime(ttl)
+        return None if seconds is None else self._clock.monotonic() + seconds
+
+    def _purge(self) -> None:
+        """Drop what has expired."""
+        if not self._expiries:
+            return
         now = self._clock.monotonic()
-        held, until = self._leases.get(lease.place, (None, 0.0))
-        if held is not lease or until <= now:
-            return False
-        self._leases[lease.place] = (lease, now + lease.ttl)
-        return True
-
-    def _release(self, lease: MemoryLease) -> None:
-        if self._leases.get(lease.place, (None, 0.0))[0] is lease:
-            del self._leases[lease.place]
-
-    def _until(self, ttl: float | None) -> float | None:
-        return None if ttl is None else self._clock.monotonic() + ttl
-
-    def _alive(self, place: tuple[str, str]) -> _Slot | None:
-        slot = self._slots.get(place)
-        if slot is None:
-            return None
-        if slot.expires is not None and slot.expires <= self._clock.monotonic():
-            self._drop(place)
-            return None
-        return slot
+        while self._expiries and self._expiries[0][0] <= now:
+            _, place = heapq.heappop(self._expiries)
+            slot = self._slots.get(place)
+            # A later write may have given the key another lifetime.
+            if slot is not None and slot.expires is not None and slot.expires <= now:
+                self._drop(place)
 
     def _find(self, space: str, key: str) -> _Slot | None:
-        slot = self._alive((space, key))
+        self._purge()
+        slot = self._slots.get((space, key))
         if slot is not None and self._max_bytes is not None:
             self._slots.move_to_end((space, key))
         return slot
 
     def _expect(self, space: str, key: str, expect: int | None) -> _Slot | None:
-        slot = self._alive((space, key))
+        self._purge()
+        slot = self._slots.get((space, key))
         actual = slot.version if slot else 0
         if expect is not None and expect != actual:
             raise VersionConflict(key, expect, actual)
         return slot
 
-    def _log_slot(self, space: str, key: str, expect: int | None) -> _Slot:
+    def _log_slot(self, space: str, key: str, expect: int | None) -> _Slot | None:
         slot = self._expect(space, key, expect)
-        if slot is not None and slot.kind != LOG:
-            raise StoreError(f"key {key!r} holds a value, not a log")
-        return slot or _Slot(LOG, b"", 0, None)
+        if slot is not None:
+            check_kind(key, slot.kind, log=True)
+        return slot
 
-    def _touch(
-        self, space: str, key: str, slot: _Slot, head: bytes, grown: int, ttl: float | None
-    ) -> int:
-        slot.data = head
-        slot.version += 1
-        slot.expires = self._until(ttl)
-        if (space, key) in self._slots:
-            self._bytes -= slot.size
-        slot.size += grown
-        self._place(space, key, slot)
+    def _put(self, place: _Place, slot: _Slot, size: int) -> int:
+        """Store a slot of `size` bytes of content in place of what is there."""
+        overhead = _overhead(place)
+        if self._max_bytes is not None and size + overhead > self._max_bytes:
+            raise StoreError(
+                f"key {place[1]!r} needs {size + overhead} bytes, more than the {self._max_bytes} "
+                f"of storage {self.url}; name a larger store, such as FLOWRT_VOLATILE=redis://…"
+            )
+        before = self._slots.get(place)
+        slot.size = size
+        self._slots[place] = slot
+        self._slots.move_to_end(place)
+        self._bytes += size - before.size if before else size + overhead
+        if before is None:
+            insort(self._names.setdefault(place[0], []), place[1])
+        if slot.expires is not None:
+            self._schedule(slot.expires, place)
+        self._evict()
         return slot.version
 
-    def _put(self, space: str, key: str, slot: _Slot) -> None:
-        before = self._slots.get((space, key))
-        if before is not None:
-            self._bytes -= before.size
-        slot.size = len(slot.data)
-        self._place(space, key, slot)
+    def _schedule(self, expires: float, place: _Place) -> None:
+        heapq.heappush(self._expiries, (expires, place))
+        # Each write with a ttl leaves one; without this they would pile up until the first is due.
+        if len(self._expiries) > 2 * len(self._slots) + 64:
+            self._expiries = [
+                (slot.expires, name)
+                for name, slot in self._slots.items()
+                if slot.expires is not None
+            ]
+            heapq.heapify(self._expiries)
 
-    def _place(self, space: str, key: str, slot: _Slot) -> None:
-        self._slots[space, key] = slot
-        self._slots.move_to_end((space, key))
-        self._bytes += slot.size
-        if self._max_bytes is not None:
-            self._evict(self._max_bytes)
-
-    def _evict(self, most: int) -> None:
-        evicted = 0
-        while self._bytes > most and len(self._slots) > 1:
+    def _evict(self) -> None:
+        if self._max_bytes is None or self._bytes <= self._max_bytes:
+            return
+        while self._bytes > self._max_bytes:
             self._drop(next(iter(self._slots)))
-            evicted += 1
+            self._evicted += 1
+        if self._clock.monotonic() >= self._quiet_until:
+            self._quiet_until = self._clock.monotonic() + _QUIET_SECONDS
+            self._report_evictions()
+
+    def _report_evictions(self) -> None:
+        evicted, self._evicted = self._evicted, 0
         if evicted:
             _log.warning(
                 "the volatile tier is full; the least recently used keys are gone",
                 evicted=evicted,
-                maxBytes=most,
+                maxBytes=self._max_bytes,
             )
 
-    def _drop(self, place: tuple[str, str]) -> None:
-        self._bytes -= self._slots.pop(place).size
+    def _drop(self, place: _Place) -> None:
+        self._bytes -= self._slots.pop(place).size + _overhead(place)
+        names = self._names[place[0]]
+        del names[bisect_left(names, place[1])]
+        if not names:
+            del self._names[place[0]]
 
 
 class MemoryLease:
-    """A lease of a `MemoryStore`."""
+    """A lease of a `MemoryStore`. It ends when it is released or the store is closed."""
 
     def __init__(
         self,
-        store: MemoryStore,
-        place: tuple[str, str],
-        ttl: float,
+        leases: dict[_Place, MemoryLease],
+        place: _Place,
         on_lost: Callable[[], None] | None,
     ) -> None:
-        self._store = store
-        self._on_lost = on_lost
-        self.place = place
         self.key = place[1]
-        self.ttl = ttl
+        self._leases = leases
+        self._place = place
+        self._on_lost = on_lost
 
     async def renew(self) -> None:
-        if not self._store._renew(self):
+        if self._leases.get(self._place) is not self:
             lost, self._on_lost = self._on_lost, None
             if lost is not None:
                 lost()
-            raise LeaseLost(f"the lease on {self.key!r} expired")
+            raise LeaseLost(f"the lease on {self.key!r} is gone: it was released or its store shut")
 
     async def release(self) -> None:
-        self._store._release(self)
+        if self._leases.get(self._place) is self:
+            del self._leases[self._place]
+
+
+def _overhead(place: _Place) -> int:
+    return _SLOT_BYTES + len(place[0]) + len(place[1])
+
+
+def _size(data: bytes, entries: Sequence[bytes]) -> int:
+    return len(data) + sum(len(entry) for entry in entries) + _ENTRY_BYTES * len(entries)

@@ -1,4 +1,4 @@
-"""The thread that owns a SQLite connection, and commits what waits in one go."""
+"""The threads that own SQLite connections; the writing one commits what waits in one go."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from flowrt.errors import FlowrtError
+
 T = TypeVar("T")
 
 _BATCH = 256
+_CHECKPOINT_COMMITS = 500
 
 
 class _Job(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
-    writes: bool
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
@@ -25,55 +27,76 @@ class _Job(NamedTuple):
 class Worker:
     """Runs work on a connection in a thread of its own, in the order it was asked for.
 
-    Writes that wait together share one transaction: 200 runs that end at once do not pay for 200
-    commits. A work that raises before it has changed anything fails alone; where the commit fails,
-    all of its transaction do.
+    Work that waits together shares one transaction, so that 200 runs that end at once do not pay
+    for 200 commits. Work may raise a `FlowrtError` as long as it has changed nothing; where
+    anything else goes wrong, the transaction is rolled back and each work tried in one of its own,
+    so that it fails alone. Not the loop's default executor: a service that keeps that busy must
+    not keep its own stores waiting.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        *,
+        writes: bool,
+        check: Callable[[], None],
+    ) -> None:
         self._connect = connect
+        self._writes = writes
+        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        self._check = check
+        self._commits = 0
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="flowrt-sqlite", daemon=True)
-        self._failure: BaseException | None = None
-        self._ready = threading.Event()
+        self._goodbye: _Job | None = None
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Start the thread and wait for its connection. Raises what connecting raised."""
-        self._thread.start()
-        self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
+        hello = self._job(lambda db: None)
+        name = "flowrt-sqlite-" + ("write" if self._writes else "read")
+        threading.Thread(target=self._run, args=(hello,), name=name, daemon=True).start()
+        try:
+            await hello.future
+        except asyncio.CancelledError:
+            self._jobs.put(None)
+            raise
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Finish what was asked for, then close the connection and end the thread."""
+        self._goodbye = self._job(lambda db: None)
         self._jobs.put(None)
-        self._thread.join()
+        await self._goodbye.future
 
-    async def do(self, work: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
-        """Run `work` and give its result. Cancelled, it may still happen, whole or not at all."""
+    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` and give its result. Cancelled, it happens whole or not at all."""
+        job = self._job(work)
+        self._jobs.put(job)
+        result: T = await job.future
+        return result
+
+    def _job(self, work: Callable[[sqlite3.Connection], Any]) -> _Job:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put(_Job(work, writes, future, loop))
-        return await future
+        return _Job(work, loop.create_future(), loop)
 
-    def _run(self) -> None:
+    def _run(self, hello: _Job) -> None:
         try:
             db = self._connect()
-        except BaseException as error:  # noqa: BLE001 - raised again by `start`, in its thread
-            self._failure = error
+        except Exception as error:  # noqa: BLE001 - raised again by `start`
+            _settle([hello], [error])
             return
-        finally:
-            self._ready.set()
+        _settle([hello], [None])
         with contextlib.closing(db):
             while (job := self._jobs.get()) is not None:
-                jobs, last = self._batch(job)
-                self._settle(jobs, self._execute(db, jobs))
-                if last:
+                jobs, more = self._batch(job)
+                _settle(jobs, self._execute(db, jobs))
+                if not more:
                     break
-            with contextlib.suppress(sqlite3.Error):
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._tidy(db)
+            self._checkpoint(db, "TRUNCATE")
+        if self._goodbye is not None:
+            _settle([self._goodbye], [None])
 
     def _batch(self, first: _Job) -> tuple[list[_Job], bool]:
+        """What waits, and whether there may be more: False at the end."""
         jobs = [first]
         while len(jobs) < _BATCH:
             try:
@@ -81,43 +104,70 @@ class Worker:
             except queue.Empty:
                 break
             if job is None:
-                return jobs, True
+                return jobs, False
             jobs.append(job)
-        return jobs, False
+        return jobs, True
 
     def _execute(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
-        writes = any(job.writes for job in jobs)
-        results: list[Any] = []
         try:
-            if writes:
-                db.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                results.append(_attempt(db, job))
-            if writes:
-                db.execute("COMMIT")
-        except sqlite3.Error as error:
+            self._check()
+            return self._transact(db, jobs)
+        except Exception as error:  # noqa: BLE001 - goes to whoever asked for the work
+            # Locked by another process: trying each work alone would only wait again.
+            if len(jobs) == 1 or isinstance(error, FlowrtError) or is_busy(error):
+                return [error] * len(jobs)
+        return [self._execute(db, [job])[0] for job in jobs]
+
+    def _transact(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
+        db.execute(self._begin)
+        try:
+            results = [_attempt(db, job) for job in jobs]
+            db.execute("COMMIT")
+        except BaseException:
+            # A full disk has already rolled it back.
             if db.in_transaction:
                 db.execute("ROLLBACK")
-            return [error] * len(jobs)
+            raise
         return results
 
-    def _settle(self, jobs: list[_Job], results: list[Any]) -> None:
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-        for job, result in zip(jobs, results, strict=True):
-            by_loop.setdefault(job.loop, []).append((job.future, result))
-        for loop, settled in by_loop.items():
-            # A loop that was closed meanwhile has nobody left who waits.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_resolve, settled)
+    def _tidy(self, db: sqlite3.Connection) -> None:
+        """Move the log into the file while nobody waits, rather than within somebody's commit."""
+        self._commits += 1
+        if self._commits >= _CHECKPOINT_COMMITS and self._jobs.empty():
+            self._commits = 0
+            self._checkpoint(db, "PASSIVE")
+
+    def _checkpoint(self, db: sqlite3.Connection, mode: str) -> None:
+        if self._writes:
+            # Best effort: the data is safe in the log, and the next one who can moves it.
+            with contextlib.suppress(sqlite3.Error):
+                db.execute(f"PRAGMA wal_checkpoint({mode})")
 
 
 def _attempt(db: sqlite3.Connection, job: _Job) -> Any:
+    if job.future.cancelled():
+        return None
     try:
         return job.work(db)
-    except sqlite3.Error:
-        raise
-    except Exception as error:  # noqa: BLE001 - belongs to whoever asked; settled below
+    except FlowrtError as error:
         return error
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether another connection did not let go in time."""
+    # Errors that Python's own layer raises carry no code.
+    code = getattr(error, "sqlite_errorcode", 0) if isinstance(error, sqlite3.Error) else 0
+    return code & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _settle(jobs: list[_Job], results: list[Any]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for job, result in zip(jobs, results, strict=True):
+        by_loop.setdefault(job.loop, []).append((job.future, result))
+    for loop, settled in by_loop.items():
+        # A loop that was closed meanwhile has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_resolve, settled)
 
 
 def _resolve(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:

@@ -13,6 +13,7 @@ from flowrt.message import Outcome
 from flowrt.storage.tiers import Space
 from flowrt.testing import FakeMessagesAPI
 from flowrt.testing.messages_script import FakeReply, Gate
+from tests.agent.conftest import Hold
 from tests.services import agent, load, say, texts
 
 
@@ -160,21 +161,18 @@ async def test_a_message_joins_the_live_run_where_the_policy_says_merge(tmp_path
 
 
 async def test_a_message_that_arrives_while_tools_run_comes_after_their_results(
-    api: FakeMessagesAPI, tmp_path: Path
+    api: FakeMessagesAPI, tmp_path: Path, held: Hold
 ) -> None:
     api.add(FakeReply(tool_calls=[call("slow"), call("slow")]), "Done.")
-    document = agent(api.base_url, threadPolicy="merge")
-    document["flows"][0]["process"][0]["tools"] = [
-        tool("slow", {"type": "flow-ref", "settings": {"flow": "chat"}})
-    ]
-    # The tool's own call of the flow is a message on the live thread: it is handed over.
-    document["flows"][0]["process"][0]["tools"][0]["process"].insert(
-        0, {"type": "set-payload", "value": '{"thread": "t", "message": "meanwhile"}'}
-    )
+    document = agent(api.base_url, threadPolicy="merge", tools=[tool("slow", {"type": "hold"})])
     async with load(tmp_path, document) as service:
-        await service.invoke("chat", say("go"))
+        run = asyncio.ensure_future(service.invoke("chat", say("go")))
+        await held.reached.wait()
+        await service.invoke("chat", say("meanwhile"))
+        held.opened.set()
+        await run
     content = api.requests[1].messages[-1]["content"]
-    assert ["tool_result", "tool_result", "text"] == [block["type"] for block in content][:3]
+    assert ["tool_result", "tool_result", "text"] == [block["type"] for block in content]
 
 
 async def test_stop_when_ends_the_live_run_and_keeps_what_happened(tmp_path: Path) -> None:
