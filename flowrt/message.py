@@ -38,6 +38,7 @@ class Message:
         "_body",
         "_vars",
         "activation",
+        "body_activation",
         "body_schema",
         "correlation_id",
         "event_id",
@@ -62,8 +63,10 @@ class Message:
         self.raw = False
         self.stop = False
         self.trace_id = ""
-        # Owned by flowrt.expr: what CEL sees of this state, converted at most once.
+        # Owned by flowrt.expr: what CEL sees of this state, converted at most once. The second
+        # outlives changes of the variables, for expressions that do not ask for them.
         self.activation: Any = None
+        self.body_activation: Any = None
 
     @property
     def body(self) -> Any:
@@ -73,6 +76,7 @@ class Message:
     def body(self, value: Any) -> None:
         self._body = value
         self.activation = None
+        self.body_activation = None
 
     @property
     def vars(self) -> Mapping[str, Any]:
@@ -103,6 +107,7 @@ class Message:
         """A copy that shares nothing of the body; values of variables are shared (dialect 2.1)."""
         other = self.scoped()
         other._body = copy.deepcopy(self._body)
+        other.body_activation = None
         return other
 
     def scoped(self) -> Message:
@@ -114,6 +119,7 @@ class Message:
         other.raw = self.raw
         other.stop = self.stop
         other.trace_id = self.trace_id
+        other.body_activation = self.body_activation
         return other
 
     def rekeyed(self) -> Message:

@@ -35,7 +35,7 @@ def answer(request: dict[str, Any]) -> str:
 
 def main() -> int:
     """Run the turns; 0 where the second one knew the name."""
-    with FakeMessagesAPI(answer=answer) as api, tempfile.TemporaryDirectory() as folder:
+    with FakeMessagesAPI(reply=answer) as api, tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {
             "ANTHROPIC_API_KEY": "not-a-key",
             "ANTHROPIC_BASE_URL": api.base_url,

@@ -15,9 +15,10 @@ from flowrt.config.source import read_file
 from flowrt.errors import CallError, Fault, Position
 from flowrt.message import clean_text
 
+# The last word decides: TOKEN_LIMIT and MAX_TOKENS are no secrets, API_TOKEN_2 is.
 _SECRET_NAME = re.compile(
-    r"(?i)(?:^|_)(?:(?:api|access|private|signing)?_?keys?|tokens?|secrets?|passw(?:or)?d|passphrase"
-    r"|pwd|credentials?|dsn)(?:_|$)|(?:apikey|token|secret|password)$"
+    r"(?i)(?:(?:^|_)(?<!public_)(?:keys?|token|secrets?|password|passwd|passphrase|pass|pwd"
+    r"|credentials?|dsn)|apikey|password|secret)(?:_?\d+)?$"
 )
 
 

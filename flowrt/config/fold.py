@@ -63,8 +63,14 @@ def resolve_block(
             type_ = str(base.get("type", ""))
             settings = _over(fold_settings(base, ref, []), own)
     elif not type_ and not faults:
-        faults.append(Fault(entry.position, entry.path, "block requires a type or a ref"))
+        faults.append(_no_type(entry))
     return ResolvedBlock(type_, name, settings, entry, faults)
+
+
+def _no_type(entry: Table) -> Fault:
+    meant = {key: close for key in entry if (close := nearest(key, ("type", "ref")))}
+    way_out = "".join(f"did you mean {close!r} by {key!r}?" for key, close in meant.items())
+    return Fault(entry.position, entry.path, "block requires a type or a ref", way_out=way_out)
 
 
 def fold_settings(entry: Table, label: str, faults: list[Fault]) -> Table:

@@ -1,6 +1,6 @@
 """Expressions: CEL behind one seam. Nothing outside this package imports the runtime."""
 
-from flowrt.expr.expression import Expression, Scope
+from flowrt.expr.expression import DEFAULT, Expression, Scope
 from flowrt.expr.template import Template
 
-__all__ = ["Expression", "Scope", "Template"]
+__all__ = ["DEFAULT", "Expression", "Scope", "Template"]

@@ -2,100 +2,70 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from flowrt.errors import ExpressionError, Position
-from flowrt.expr import patterns
-from flowrt.expr.macros import NOW, expand
-from flowrt.expr.runtime import cel, environment
-from flowrt.expr.texts import compile_text, runtime_text
-from flowrt.expr.values import json_value
+from flowrt.expr.functions import string_of
+from flowrt.expr.program import Problem, program
+from flowrt.expr.values import compact, kind_of
 from flowrt.message import Message
 
-MAX_SOURCE = 32_768
-"""Characters of an expression's source."""
-
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
-
-# A name outside a string: what decides whether an expression can be folded.
-_USES_DATA = re.compile(r"\b(?:body|vars|eventID|correlationID|env|uuid|flowrt_now)\b")
-
-# `'1' == 1` is false in CEL; the checker refuses the literals all the same.
-_COMPARISON = re.compile(r"found no matching overload for '(?:_==_|_!=_|@in)'")
-
-_MIXED = re.compile(r"No matching overloads found : _[-+*/%]_\((?:int64, double|double, int64)\)")
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Scope:
-    """What the expressions of one service share: its `env`."""
+    """What the expressions of one service can see: its `env`, and names of its own.
 
-    __slots__ = ("env",)
+    Build it once per service: the converted copy of a message is shared among the expressions of
+    one scope. `extra_names` are variables beside the usual ones, null where nobody gives them.
+    """
 
-    def __init__(self, env: Mapping[str, str] = _EMPTY) -> None:
+    __slots__ = ("env", "extra_names")
+
+    def __init__(
+        self, env: Mapping[str, str] = _EMPTY, *, extra_names: tuple[str, ...] = ()
+    ) -> None:
         self.env = dict(env)
+        self.extra_names = extra_names
 
 
-DEFAULT_SCOPE = Scope()
+DEFAULT = Scope()
+"""A scope without `env`."""
 
 
 class Expression:
-    """A compiled CEL expression. Made by `compile`, which caches within a scope."""
+    """A compiled CEL expression. Equal sources share what the runtime made of them.
 
-    __slots__ = (
-        "_constant",
-        "_environment",
-        "_error_type",
-        "_folded",
-        "_names",
-        "_optional",
-        "_program",
-        "_scope",
-        "_uses_now",
-        "position",
-        "source",
-    )
+    A result may share structure with the message it came from; values are replaced, not changed.
+    """
+
+    __slots__ = ("_env", "_program", "position", "source")
 
     def __init__(
         self, source: str, position: Position | None, scope: Scope, names: tuple[str, ...]
     ) -> None:
         self.source = source
         self.position = position
-        self._scope = scope
-        self._names = names
-        if len(source) > MAX_SOURCE:
-            raise self._error(
-                f"the expression has {len(source)} characters; at most {MAX_SOURCE} are allowed"
-            )
-        expanded, self._uses_now = expand(source)
-        if re.search(r"\bregex\s*\.", source) and not patterns.available():
-            raise self._error("regex.* needs RE2; install it with `pip install 'flowrt[regex]'`")
-        self._environment = environment(names)
-        self._error_type = cel().Type.ERROR
-        self._program = self._compile(expanded)
-        self._optional: Any = None
-        self._folded = False
-        self._constant: Any = None
-        if not names and not _USES_DATA.search(expanded):
-            self._fold()
+        self._env = scope.env
+        try:
+            self._program = program(source, (*scope.extra_names, *names))
+        except Problem as problem:
+            raise self._error(problem) from None
 
     @classmethod
     def compile(
         cls,
         source: str,
         position: Position | None = None,
-        scope: Scope = DEFAULT_SCOPE,
-        *,
+        scope: Scope = DEFAULT,
         names: tuple[str, ...] = (),
     ) -> Expression:
-        """Compile `source`; `names` are variables beside those of every expression.
+        """Compile `source`; `names` are variables beside those of the scope.
 
-        Raises `ExpressionError` where it does not compile: syntax, unknown names, size, nesting.
+        Raises `ExpressionError` for a source that does not compile (syntax, an unknown name or
+        function, types that never fit), that is longer than 32 KiB or nests deeper than 32.
         """
         return cls(source, position, scope, names)
 
@@ -105,146 +75,44 @@ class Expression:
         `extra` gives the variables named at compile. Raises `ExpressionError` where the data does
         not fit, or the result is nothing that JSON can hold.
         """
-        if self._folded:
-            constant = self._constant
-            return copy.deepcopy(constant) if isinstance(constant, list | dict) else constant
-        result = self._evaluate(message, extra)
         try:
-            return json_value(result.plain_value())
-        except ValueError as error:
-            raise self._error(str(error)) from error
-        except (TypeError, SystemError) as error:
-            if isinstance(error, SystemError):
-                raise self._error("an optional inside the result; use orValue") from error
-            return self._unwrapped(message, extra)
+            return self._program.value(message, self._env, extra)
+        except Problem as problem:
+            raise self._error(problem) from None
 
     def test(self, message: Message, extra: Mapping[str, Any] | None = None) -> bool:
         """A condition. Raises `ExpressionError` where the result is not true or false."""
         value = self.value(message, extra)
-        if isinstance(value, bool):
-            return value
-        raise self._error(f"condition must evaluate to a bool, got {_type_of(value)}")
+        if value is True or value is False:
+            return bool(value)
+        raise self._error(f"condition must evaluate to a bool, got {kind_of(value)}")
 
     def text(self, message: Message, extra: Mapping[str, Any] | None = None) -> str:
         """A string as it is, anything else as compact JSON; null becomes the letters `null`."""
         value = self.value(message, extra)
-        if isinstance(value, str):
-            return value
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return value if isinstance(value, str) else compact(value)
 
     def key(self, message: Message, what: str, extra: Mapping[str, Any] | None = None) -> str:
-        """An identity: text or a number. `what` names it in errors.
+        """An identity such as a thread or user id: a text or a number. `what` names it.
 
         Null, an empty or a blank text is an `ExpressionError`: turned into a key it would put
-        everybody who has none into one conversation (FB-56).
+        everybody who has none into one conversation (FB-56). So are a bool, a map and a list,
+        which are no identities.
         """
         try:
             value = self.value(message, extra)
         except ExpressionError as error:
             raise ExpressionError(f"{what}: {error}") from error
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return json.dumps(value)
-        if isinstance(value, str) and value.strip():
-            return value
-        found = "null" if value is None else repr(value)
-        raise ExpressionError(
-            f"{what}: {self._error(f'evaluates to {found}; it must be a non-empty text or number')}"
-        )
+        kind = kind_of(value)
+        if kind in ("int", "double"):
+            return string_of(value)
+        if kind == "string" and value.strip():
+            return str(value)
+        found = repr(value) if kind == "string" else "null" if value is None else f"a {kind}"
+        problem = f"it evaluates to {found}; it must be a text that is not blank, or a number"
+        raise ExpressionError(f"{what} is missing: {self._error(problem)}")
 
-    def _compile(self, expanded: str) -> Any:
-        try:
-            return self._environment.compile(expanded)
-        except RuntimeError as error:
-            text = str(error)
-        lines = [line for line in text.splitlines() if "ERROR:" in line]
-        if lines and all(_COMPARISON.search(line) for line in lines):
-            try:
-                return self._environment.compile(expanded, disable_check=True)
-            except RuntimeError as error:
-                text = str(error)
-        raise self._error(compile_text(text, self._names))
-
-    def _fold(self) -> None:
-        """Evaluate once where nothing of a message is used; a failure is then a load error."""
-        self._constant = self.value(Message())
-        self._folded = True
-
-    def _evaluate(self, message: Message, extra: Mapping[str, Any] | None) -> Any:
-        result, failure = self._run(self._activation(message, extra))
-        if not failure:
-            return result
-        if _MIXED.search(failure):
-            # Flows written where every JSON number is a double rely on this arithmetic.
-            result, again = self._run(self._as_doubles(message, extra))
-            if not again:
-                return result
-        raise self._error(runtime_text(failure))
-
-    def _run(self, activation: Any) -> tuple[Any, str]:
-        """The result, or the runtime's text of what failed: it returns some and raises others."""
-        try:
-            result = self._program.eval(activation=activation)
-        except RuntimeError as error:
-            return None, str(error)
-        if result.type() == self._error_type:
-            try:
-                return None, str(result.value())
-            except TypeError:
-                # An optional carries the type of an error, and nothing that could be read.
-                return result, ""
-        return result, ""
-
-    def _activation(self, message: Message, extra: Mapping[str, Any] | None) -> Any:
-        if extra is None and not self._uses_now and not self._names:
-            if message.activation is None or message.activation[0] is not self._scope:
-                data = self._data(message)
-                message.activation = (self._scope, self._environment.Activation(data))
-            return message.activation[1]
-        data = self._data(message)
-        data[NOW] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        return self._environment.Activation({**data, **(extra or {})})
-
-    def _data(self, message: Message) -> dict[str, Any]:
-        return {
-            "body": message.body,
-            "vars": message.vars,
-            "eventID": message.event_id,
-            "correlationID": message.correlation_id,
-            "env": self._scope.env,
-        }
-
-    def _as_doubles(self, message: Message, extra: Mapping[str, Any] | None) -> Any:
-        data = {**self._data(message), **(extra or {})}
-        data = {name: _doubles(value) for name, value in data.items()}
-        data[NOW] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        return self._environment.Activation(data)
-
-    def _unwrapped(self, message: Message, extra: Mapping[str, Any] | None) -> Any:
-        if self._optional is None:
-            wrapped = f"({expand(self.source)[0]}).orValue(null)"
-            self._optional = self._environment.compile(wrapped, disable_check=True)
-        result = self._optional.eval(activation=self._activation(message, extra))
-        try:
-            return json_value(result.plain_value())
-        except ValueError as error:
-            raise self._error(str(error)) from error
-
-    def _error(self, text: str) -> ExpressionError:
+    def _error(self, problem: object) -> ExpressionError:
         place = f"{self.position}: " if self.position else ""
         shown = self.source if len(self.source) <= 200 else self.source[:200] + "…"
-        return ExpressionError(f"{place}{text} (in {shown!r})")
-
-
-def _doubles(value: Any) -> Any:
-    if type(value) is int:
-        return float(value)
-    if isinstance(value, dict):
-        return {key: _doubles(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_doubles(item) for item in value]
-    return value
-
-
-def _type_of(value: Any) -> str:
-    names = {str: "string", int: "int", float: "double", list: "list", dict: "map"}
-    return names.get(type(value), "null")
+        return ExpressionError(f"{place}{problem} (in {shown!r})")

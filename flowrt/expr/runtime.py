@@ -1,8 +1,10 @@
-"""The CEL runtime (cel-expr-python), configured once per process and imported on first use.
+"""The CEL runtime (cel-expr-python), set up once per process and imported on first use.
 
 Its habits, all handled in this package: an evaluation error is a returned value; a function needs
-one overload per type, because a parameter of type DYN never matches; optionals cannot be read back
-directly; strings are cut at NUL, which is why text is cleaned where it enters (`flowrt.message`).
+one overload per type, because a parameter of type DYN never matches, and one for types ends the
+process; optionals cannot be read back; memory of an evaluation is held by its activation; strings
+are cut at NUL, which is why text is cleaned where it enters (`flowrt.message`); and what
+`flowrt.expr.mending` mends.
 """
 
 from __future__ import annotations
@@ -11,10 +13,25 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from flowrt.expr.macros import NOW
+from flowrt.expr import functions as ours
+from flowrt.expr.mending import Calls, keep_none
 
 NAMES = ("body", "vars", "eventID", "correlationID", "env")
-"""What every expression can see; `now` besides, which `flowrt.expr.macros` rewrites."""
+"""The variables every expression sees, `now` besides, which `flowrt.expr.rewrite` binds."""
+
+# By name in a configuration: half of them have no Python module of their own.
+_EXTENSIONS = (
+    "bindings",
+    "encoders",
+    "lists",
+    "math",
+    "optional",
+    "regex",
+    "sets",
+    "strings",
+    "two-var-comprehensions",
+)
+calls = Calls()
 
 
 @cache
@@ -26,98 +43,89 @@ def cel() -> Any:
 
 
 @cache
-def environment(extra: tuple[str, ...] = ()) -> Any:
-    """The environment whose expressions see `NAMES` and `extra`."""
+def environment(names: tuple[str, ...] = ()) -> Any:
+    """The environment whose expressions see `NAMES`, `now` and `names`."""
     module = cel()
-    from cel_expr_python.ext import (
-        ext_bindings,
-        ext_encoders,
-        ext_math,
-        ext_optional,
-        ext_strings,
-    )
-
-    dyn = module.Type.DYN
-    return module.NewEnv(
-        variables=dict.fromkeys((*NAMES, NOW, *extra), dyn),
-        extensions=[
-            ext_strings.ExtStrings(),
-            ext_math.ExtMath(),
-            ext_optional.ExtOptional(),
-            ext_bindings.ExtBindings(),
-            ext_encoders.ExtEncoders(),
-        ],
+    made = module.NewEnv(
+        config=_configuration(),
+        variables=dict.fromkeys((*NAMES, "now", *names), module.Type.DYN),
         functions=_functions(),
     )
+    _mend(made)
+    return made
+
+
+@cache
+def _configuration() -> Any:
+    lines = "".join(f"  - name: {name}\n" for name in _EXTENSIONS)
+    return cel().NewEnvConfigFromYaml(f"name: flowrt\nextensions:\n{lines}")
+
+
+_mended: set[str] = set()
+
+
+def _mend(made: Any) -> None:
+    """Measure the runtime's faults once per process, before the first evaluation."""
+    if _mended:
+        return
+    _mended.add("done")
+    nothing = made.Activation({})
+    null = made.compile("null")
+    keep_none(lambda: null.eval(nothing).plain_value())
+    call = made.compile("_probe_('a' + 'b')")
+    calls.measure(lambda: call.eval(made.Activation({})).type())
 
 
 @cache
 def _functions() -> list[Any]:
-    from flowrt.expr import functions as f
-    from flowrt.expr import patterns as p
-
     kind = cel().Type
     text, octets, whole, bit = kind.STRING, kind.BYTES, kind.INT, kind.BOOL
     items, table = kind.List(kind.DYN), kind.Map(kind.DYN, kind.DYN)
     scalars = [bit, whole, kind.UINT, kind.DOUBLE, text, octets, kind.TIMESTAMP, kind.DURATION]
-    anything = [*scalars, kind.NULL, items, table]
-    either = [text, octets]
-    pairs = [[one, other] for one in either for other in either]
-    one_of = [[each] for each in anything]
+    anything = [[each] for each in (*scalars, kind.NULL, items, table)]
+    pairs = [[one, other] for one in (text, octets) for other in (text, octets)]
     return [
-        _declare("toJson", one_of, text, f.to_json),
-        _declare("fromJson", [[text]], kind.DYN, f.from_json),
-        _declare("toFormData", [[table]], text, f.to_form_data),
-        _declare("fromFormData", [[text]], table, f.from_form_data),
-        _declare("toYaml", one_of, text, f.to_yaml),
-        _declare("fromYaml", [[text]], kind.DYN, f.from_yaml),
-        _declare("toEnv", [[table]], text, f.to_env),
-        _declare("fromEnv", [[text]], table, f.from_env),
-        _declare("hmacSha256", pairs, octets, f.hmac_sha256),
-        _declare("hmacSha1", pairs, octets, f.hmac_sha1),
-        _declare("secureCompare", pairs, bit, f.secure_compare),
-        _declare("hexEncode", [[octets]], text, f.hex_encode),
-        _declare("uuid", [[]], text, f.new_uuid),
-        _declare("flowrt_string", one_of, text, f.string_of),
-        _declare("flowrt_keys", [[items], [table]], items, f.keys_of),
-        _declare("flowrt_zip", [[items, items]], table, f.zip_map),
-        _declare("flowrt_merge", [[items]], table, f.merge_maps),
-        _declare("flowrt_sort_by", [[items, items]], items, f.sort_by),
-        _declare("sort", [[items]], items, f.sort, member=True),
-        _declare("distinct", [[items]], items, f.distinct, member=True),
-        _declare("flatten", [[items], [items, whole]], items, f.flatten, member=True),
-        _declare("slice", [[items, whole, whole]], items, f.slice_list, member=True),
-        _declare("flowrt_reverse", [[items], [text]], kind.DYN, f.reverse),
-        _declare("lists.range", [[whole]], kind.List(whole), f.list_range),
-        _declare("sets.contains", [[items, items]], bit, f.sets_contains),
-        _declare("sets.equivalent", [[items, items]], bit, f.sets_equivalent),
-        _declare("sets.intersects", [[items, items]], bit, f.sets_intersects),
-        _declare("flowrt_extract", [[text, text]], kind.List(text), p.extract),
-        _declare("regex.extractAll", [[text, text]], kind.List(text), p.extract_all),
-        _declare("regex.replace", [[text] * 3, [text] * 3 + [whole]], text, p.replace),
+        _declare("toJson", anything, text, ours.to_json),
+        _declare("fromJson", [[text]], kind.DYN, ours.from_json),
+        _declare("toFormData", [[table]], text, ours.to_form_data),
+        _declare("fromFormData", [[text]], table, ours.from_form_data),
+        _declare("toYaml", anything, text, ours.to_yaml),
+        _declare("fromYaml", [[text]], kind.DYN, ours.from_yaml),
+        _declare("toEnv", [[table]], text, ours.to_env),
+        _declare("fromEnv", [[text]], table, ours.from_env),
+        _declare("hmacSha256", pairs, octets, ours.hmac_sha256),
+        _declare("hmacSha1", pairs, octets, ours.hmac_sha1),
+        _declare("secureCompare", pairs, bit, ours.secure_compare),
+        _declare("hexEncode", [[octets]], text, ours.hex_encode),
+        _declare("uuid", [[]], text, ours.new_uuid),
+        _declare("_text_", anything, text, ours.string_of),
+        _declare("_now_", [[]], kind.TIMESTAMP, ours.now),
+        _declare("_pairs", [[items]], table, ours.pairs_of, member=True),
+        _declare("_merged", [[items]], table, ours.merged, member=True),
+        _declare("_pieces", [[items], [table]], items, ours.pieces, member=True),
+        _declare("_probe_", [[text]], text, lambda given: given * 2),
     ]
 
 
 def _declare(
     name: str,
-    parameters: Sequence[Sequence[Any]],
+    overloads: Sequence[Sequence[Any]],
     returns: Any,
     implementation: Callable[..., Any],
     *,
     member: bool = False,
 ) -> Any:
     module = cel()
-    stem = name.replace(".", "_")
     return module.FunctionDecl(
         name,
         [
             module.Overload(
-                id=f"flowrt_{stem}_{index}",
+                id=f"flowrt_{name}_{index}",
                 return_type=returns,
-                parameters=list(each),
+                parameters=list(parameters),
                 is_member=member,
-                impl=implementation,
+                impl=calls.watched(implementation, len(parameters)),
             )
-            for index, each in enumerate(parameters)
+            for index, parameters in enumerate(overloads)
         ],
     )

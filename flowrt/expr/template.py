@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from flowrt.errors import ExpressionError, Position
-from flowrt.expr.expression import DEFAULT_SCOPE, Expression, Scope
-from flowrt.expr.macros import tokens
+from flowrt.expr.expression import DEFAULT, Expression, Scope
+from flowrt.expr.rewrite import pieces_of
 from flowrt.message import Message
+
+_OPENING = frozenset({"(", "[", "[?", "{"})
+_CLOSING = frozenset({")", "]", "}"})
 
 
 class Template:
@@ -18,45 +24,58 @@ class Template:
 
     @classmethod
     def compile(
-        cls, text: str, position: Position | None = None, scope: Scope = DEFAULT_SCOPE
+        cls,
+        text: str,
+        position: Position | None = None,
+        scope: Scope = DEFAULT,
+        names: tuple[str, ...] = (),
     ) -> Template:
-        """Compile every span. Raises `ExpressionError` with the span's own line and column."""
+        """Compile every span of `text`, whose first character stands at `position`.
+
+        Raises `ExpressionError` with the span's own line and column for one that is not closed,
+        is empty, or does not compile.
+        """
         parts: list[str | Expression] = []
         at = 0
         while (start := text.find("{{", at)) >= 0:
             place = _place(text, start, position)
             end = _span_end(text, start + 2)
             if end < 0:
-                raise ExpressionError(f"{place}: a `{{{{` is never closed with `}}}}`")
+                raise ExpressionError(f"{place}: a `{{{{` is never closed; end it with `}}}}`")
+            source = text[start + 2 : end].strip()
+            if not source:
+                raise ExpressionError(f"{place}: `{{{{ }}}}` is empty; write an expression in it")
             parts.append(text[at:start])
-            parts.append(Expression.compile(text[start + 2 : end].strip(), place, scope))
+            parts.append(Expression.compile(source, place, scope, names))
             at = end + 2
         parts.append(text[at:])
         return cls([part for part in parts if part != ""])
 
-    def render(self, message: Message) -> str:
-        """The text, each span replaced by its value: text as it is, anything else as JSON."""
+    def render(self, message: Message, extra: Mapping[str, Any] | None = None) -> str:
+        """The text, each span replaced by its value: text as it is, anything else as JSON.
+
+        What a span yields is never looked through for spans again (FB-90).
+        """
         return "".join(
-            part if isinstance(part, str) else part.text(message) for part in self._parts
+            part if isinstance(part, str) else part.text(message, extra) for part in self._parts
         )
 
 
 def _span_end(text: str, start: int) -> int:
-    """Where the span's `}}` stands; one inside a CEL string or a map literal does not end it."""
+    """Where the span's `}}` stands, or -1; one inside a CEL string or a map does not end it."""
     at, depth = start, 0
-    for piece in tokens(text, start):
-        if piece == "{":
-            depth += 1
-        elif piece == "}" and depth:
-            depth -= 1
-        elif piece == "}" and text.startswith("}}", at):
-            return at
+    for kind, piece in pieces_of(text, start):
+        if kind == "mark":
+            if depth == 0 and piece == "}":
+                return at if text.startswith("}}", at) else -1
+            depth += (piece in _OPENING) - (piece in _CLOSING)
         at += len(piece)
     return -1
 
 
 def _place(text: str, at: int, position: Position | None) -> Position:
-    line = text.count("\n", 0, at)
-    column = at - (text.rfind("\n", 0, at) + 1)
-    file, first = (position.file, position.line) if position else ("<template>", 1)
-    return Position(file, first + line, column + 1)
+    """The place of `text[at]`; the first line of `text` starts in `position`'s column."""
+    file, line, column = position or Position("<template>", 1, 1)
+    lines = text.count("\n", 0, at)
+    start = text.rfind("\n", 0, at) + 1
+    return Position(file, line + lines, at - start + (1 if lines else column))

@@ -5,128 +5,107 @@ from __future__ import annotations
 import difflib
 import re
 
-from flowrt.expr.runtime import NAMES
+from flowrt.expr.catalogue import FUNCTIONS, LATER, VARIABLES
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
-_LINE = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
-_MISSING = re.compile(r'Key not found in map : "?(.*?)"?$', re.DOTALL)
+_LINE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_MISSING = re.compile(r"Key not found in map : (.*)$", re.DOTALL)
 _STATUS = re.compile(r"^[A-Z_]+: ")
-_FUNCTIONS = (
-    "has",
-    "size",
-    "all",
-    "exists",
-    "exists_one",
-    "existsOne",
-    "map",
-    "filter",
-    "string",
-    "int",
-    "double",
-    "bool",
-    "bytes",
-    "uint",
-    "type",
-    "timestamp",
-    "duration",
-    "matches",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "toJson",
-    "fromJson",
-    "toFormData",
-    "fromFormData",
-    "toYaml",
-    "fromYaml",
-    "toEnv",
-    "fromEnv",
-    "hmacSha256",
-    "hmacSha1",
-    "hexEncode",
-    "secureCompare",
-    "uuid",
-    "base64",
-    "math",
-    "lists",
-    "sets",
-    "regex",
-    "strings",
-    "optional",
-    "cel",
-    "now",
-    "trim",
-    "lowerAscii",
-    "upperAscii",
-    "split",
-    "join",
-    "replace",
-    "substring",
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "reverse",
-    "format",
-    "distinct",
-    "sort",
-    "sortBy",
-    "flatten",
-    "slice",
-    "first",
-    "last",
-    "transformList",
-    "transformMap",
-    "transformMapEntry",
-    "orValue",
-    "hasValue",
+_CLASS = re.compile(r" \[[A-Z_]+\]$")
+_CHECKED = re.compile(r"found no matching overload for '(\S+)' applied to '\((.*)\)'")
+_CALLED = re.compile(r"No matching overloads found : ([^\s(]+)(?:\((.*)\))?")
+_OPERATOR = re.compile(r"^_(\S+?)_$|^(!|-)_$")
+_EXPECTING = re.compile(r" expecting \{.*\}$")
+_NUMBERS = frozenset({"int", "double", "uint"})
+_NAMES = {"int64": "int", "uint64": "uint", "null_type": "null", "*opaque*": "an optional"}
+_TOO_DEEP = (
+    "the expression nests deeper than 32 levels; split it with set-variable blocks, or write a "
+    "long a + b + c as [a, b, c].join('')"
 )
-_LATER = {
-    "templateResource": "template resources in expressions",
-    "multipart": "multipart bodies",
-    "fromMultipart": "multipart bodies",
-    "toMultipart": "multipart bodies",
-    "addPart": "multipart bodies",
-    "toAes": "encryption",
-    "fromAes": "encryption",
-    "toChacha": "encryption",
-    "fromChacha": "encryption",
-}
 
 
-def compile_text(text: str, names: tuple[str, ...]) -> str:
+def compile_text(text: str, source: str, names: tuple[str, ...]) -> str:
     """What is wrong with a source that does not compile."""
     if "recursion" in text:
-        return "the expression nests deeper than 32 levels; split it with variables or cel.bind"
+        return _TOO_DEEP
     undeclared = _UNDECLARED.search(text)
     if undeclared:
-        return _unknown(undeclared.group(1), names)
+        return _unknown(undeclared[1], source, names)
     line = _LINE.search(text)
     if line is None:
-        return _STATUS.sub("", text.splitlines()[0])
-    what = re.sub(r" \|.*$", "", line.group(3)).replace("flowrt_string", "string")
-    return f"does not compile at character {line.group(2)}: {what}"
+        return _plain(text.splitlines()[0])
+    place = f"line {line[1]}, character {line[2]}" if "\n" in source else f"character {line[2]}"
+    what = _CLASS.sub("", line[3])
+    checked = _CHECKED.search(what)
+    if checked:
+        what = _no_operation(checked[1], checked[2])
+    what = _EXPECTING.sub("", what).replace("mismatched input", "unexpected")
+    what = what.replace("'<EOF>'", "the end")
+    return f"does not compile at {place}: {what}"
 
 
-def _unknown(name: str, names: tuple[str, ...]) -> str:
-    if name in _LATER:
-        return f"{name} ({_LATER[name]}) is not supported by this version of flowrt"
+def _unknown(name: str, source: str, names: tuple[str, ...]) -> str:
+    if name in LATER:
+        return f"{name}() is not part of this version of flowrt; {LATER[name]}"
     name = name.partition(".")[0]
-    close = difflib.get_close_matches(name, [*NAMES, "now", *names, *_FUNCTIONS], n=1)
-    known = ", ".join((*NAMES, "now", *names))
-    hint = f"did you mean {close[0]!r}?" if close else f"the variables are {known}"
-    return f"unknown name {name!r}; {hint}"
+    called = re.search(rf"\b{re.escape(name)}\s*\(", source) is not None
+    kind = "function" if called else "name"
+    known = FUNCTIONS if called else (*VARIABLES, *names, *FUNCTIONS)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.65)
+    if close:
+        return f"unknown {kind} {name!r}; did you mean {close[0]!r}?"
+    if called:
+        return f"unknown function {name!r}; flowrt has CEL's own functions and the dialect's"
+    return f"unknown name {name!r}; the variables are {', '.join((*VARIABLES, *names))}"
 
 
 def runtime_text(text: str) -> str:
     """What went wrong with the data. A missing key always reads `no such key: <name>`."""
+    text = _CLASS.sub("", text)
     missing = _MISSING.search(text)
     if missing:
-        return f"no such key: {missing.group(1)}"
-    if "Applying SELECT to non-message type" in text:
-        return "a field was asked of a value that is not a map"
-    if "jump_condition" in text:
-        return "the condition of ?: must be a bool"
-    if "udget" in text:
-        return "the expression takes too many steps; loop over less, or in a foreach block"
-    plain = _STATUS.sub("", text).replace("flowrt_string", "string")
-    return plain.replace("No matching overloads found : ", "no operation for these types: ")
+        return f"no such key: {_unquoted(missing[1])}"
+    for found, said in _SAID.items():
+        if found in text:
+            return said
+    called = _CALLED.search(text)
+    if called:
+        return _no_operation(called[1], called[2] or "")
+    return _plain(text)
+
+
+_SAID = {
+    "Applying SELECT to non-message type": "a field was asked of a value that is not a map",
+    "jump_condition": "the condition of ?: must be a bool",
+    "overloads found : _&&_": "both sides of && must be a bool",
+    "overloads found : _||_": "both sides of || must be a bool",
+    "budget exceeded": (
+        "the expression goes through more than 10,000 elements; filter less at a time, or use a "
+        "foreach block"
+    ),
+    "argument optional_type": (
+        "an optional stands inside a list or map; give it a value with .orValue(…)"
+    ),
+}
+
+
+def _no_operation(function: str, types: str) -> str:
+    """What a function or operator cannot take, and what it could."""
+    function = function.replace("_text_", "string")
+    operator = _OPERATOR.match(function)
+    name = f"'{(operator[1] or operator[2])}'" if operator else f"{function}()"
+    found = [_NAMES.get(each, each) for each in types.split(", ")] if types else []
+    text = f"{name} does not take {' and '.join(found) or 'these types'}"
+    if len(found) == 2 and set(found) <= _NUMBERS and function != "_[_]":
+        return f"{text}; write whole numbers with a point, such as 2.0, or use double(x) or int(x)"
+    if function == "_+_" and "string" in found:
+        return f"{text}; make a text of the other with string(x) or toJson(x)"
+    return text
+
+
+def _plain(text: str) -> str:
+    return _CLASS.sub("", _STATUS.sub("", text))
+
+
+def _unquoted(key: str) -> str:
+    return key[1:-1] if len(key) > 1 and key[0] == key[-1] and key[0] in "\"'" else key

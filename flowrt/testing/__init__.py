@@ -1,7 +1,4 @@
-"""What flows and stores are tested with, offline. Public: users import it too.
-
-Each name is imported on first use, since some need the extra `testing`.
-"""
+"""What users and third parties test with. Each name is imported on its first use."""
 
 from __future__ import annotations
 
@@ -9,19 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flowrt.llm.scripted import ScriptedModel as ScriptedModel
-    from flowrt.llm.scripted import ScriptedReply as ScriptedReply
     from flowrt.testing.messages_api import FakeMessagesAPI as FakeMessagesAPI
+    from flowrt.testing.messages_script import FakeReply as FakeReply
+    from flowrt.testing.messages_script import Gate as Gate
     from flowrt.testing.store_conformance import StoreConformance as StoreConformance
 
 _EXPORTS = {
     "FakeMessagesAPI": "flowrt.testing.messages_api",
-    "ScriptedModel": "flowrt.llm.scripted",
-    "ScriptedReply": "flowrt.llm.scripted",
+    "FakeReply": "flowrt.testing.messages_script",
+    "Gate": "flowrt.testing.messages_script",
     "StoreConformance": "flowrt.testing.store_conformance",
 }
 
-__all__ = ["FakeMessagesAPI", "ScriptedModel", "ScriptedReply", "StoreConformance"]
+__all__ = list(_EXPORTS)  # noqa: PLE0605 - the table is the one list of names
 
 
 def __getattr__(name: str) -> Any:

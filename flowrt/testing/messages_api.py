@@ -1,242 +1,301 @@
-"""A local stand-in for Anthropic's Messages API: real HTTP, so that the real SDK is under test.
+"""A fake of Anthropic's Messages API: a real HTTP server that plays scripted replies.
 
-It refuses what the real one refuses, counts tokens over the whole request, has a window, keeps a
-prompt cache, and records each request. Needs the extra `testing`.
+It refuses with a 400 what the real API refuses, so that a test fails where production would.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-
-from flowrt.testing.messages_rules import refusal
+from flowrt.expr import Expression
+from flowrt.ids import new_id
+from flowrt.llm.model import Request
+from flowrt.llm.scripted import request_view
+from flowrt.message import Message
+from flowrt.testing.messages_refusals import Body, blocks_of, refusals
 from flowrt.testing.messages_script import (
     FakeReply,
-    Gate,
-    count_tokens,
-    error_json,
-    message_json,
+    parse_reply,
+    sign,
+    signed_blocks,
     stream_events,
+    whole_message,
 )
+from flowrt.testing.messages_server import Answer, Call, LoopbackServer
+from flowrt.testing.messages_tokens import PromptCache, count_block, count_request
 
-Answer = FakeReply | str
-Handler = Callable[[dict[str, Any]], Answer]
+MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
 
+_LARGEST = 32_000_000  # bytes of a request; the API's own limit
 
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A request as it arrived. `status` is what it was answered with."""
-
-    body: dict[str, Any]
-    raw: bytes
-    headers: dict[str, str]
-    status: int
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        """The messages of the request."""
-        messages: list[dict[str, Any]] = self.body["messages"]
-        return messages
+_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
 
 
-@dataclass
+class Refused(Exception):
+    """The request is answered with an error instead."""
+
+    def __init__(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.headers = headers or {}
+
+
 class FakeMessagesAPI:
-    """A fake Messages API on a free loopback port, as a context manager.
+    """The Messages API on a loopback port, for as long as the `with` block runs.
 
-    `replies` answer in order; a text is a reply of that text. `answer` answers what they do not,
-    from the request's body. `window` is the largest prompt in tokens. `gate`, where given, holds
-    each reply until it is opened. A request that nothing answers gets status 500 and a text that
-    says so.
+    `replies` are played in order, one a request: texts, mappings with the fields of `FakeReply`, or
+    `FakeReply`s; those with a `when` (CEL over `request`) come first, any number of times. When
+    they are used up, `reply` is called with the request's body and returns an entry. A request for
+    which neither has anything is refused, and the test sees why.
 
-    ::
+    `window` is the longest prompt in tokens. With `api_key`, other keys are refused. `alternate`
+    False takes two messages of one role in a row, as the API does since 2025; `prefill` True takes
+    a last message from the assistant, as older models do.
 
-        with FakeMessagesAPI(["Hello."]) as api:
-            ...  # use api.base_url as the connector's baseURL, with any apiKey
-            assert "Hi" in api.requests[0].raw.decode()
+    `requests` are the calls of ``/v1/messages`` in order, `counts` those that counted tokens;
+    `refused` are the texts of all refusals that no script asked for.
+
+    ```python
+    with FakeMessagesAPI(replies=["Hello."]) as api:
+        client = anthropic.AsyncAnthropic(api_key="any", base_url=api.base_url)
+    ```
     """
 
-    replies: Sequence[Answer] = ()
-    answer: Handler | None = None
-    window: int = 200_000
-    gate: Gate | None = None
-    requests: list[Received] = field(default_factory=list)
-    base_url: str = ""
+    def __init__(
+        self,
+        replies: Iterable[Any] = (),
+        *,
+        reply: Callable[[Body], Any] | None = None,
+        window: int = 200_000,
+        api_key: str | None = None,
+        alternate: bool = True,
+        prefill: bool = False,
+    ) -> None:
+        self.requests: list[Call] = []
+        self.counts: list[Call] = []
+        self.refused: list[str] = []
+        self._script: list[FakeReply] = []
+        self._conditional: list[tuple[Expression, FakeReply]] = []
+        self.reply = reply
+        self._window = window
+        self._api_key = api_key
+        self._rules = {"alternate": alternate, "prefill": prefill}
+        self._cache = PromptCache()
+        self._sent: dict[str, str] = {}
+        self._server = LoopbackServer(self._handle)
+        self.base_url = self._server.url
+        self.add(*replies)
 
-    def __post_init__(self) -> None:
-        self._queue = list(self.replies)
-        self._sent_thinking: dict[str, str] = {}
-        self._cached: set[str] = set()
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
-
-    def add(self, *replies: Answer) -> None:
-        """Answer further requests with these, in order."""
-        self._queue += replies
+    def add(self, *replies: Any) -> None:
+        """Put more replies at the end of the script."""
+        for entry in map(parse_reply, replies):
+            if entry.when is None:
+                self._script.append(entry)
+            else:
+                self._conditional.append(
+                    (Expression.compile(entry.when, names=("request",)), entry)
+                )
 
     def __enter__(self) -> Self:
-        # Made with a protocol of 0, as `socket.socket()` does, it would never get TCP_NODELAY and
-        # every call would take 40 ms.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.bind(("127.0.0.1", 0))
-        self.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        routes = [
-            Route("/v1/messages", self._messages, methods=["POST"]),
-            Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
-        ]
-        listener.listen(512)
-        config = uvicorn.Config(
-            Starlette(routes=routes), log_level="critical", lifespan="off", ws="none"
-        )
-        self._server = server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=lambda: server.run(sockets=[listener]), name="fake-messages-api", daemon=True
-        )
-        self._thread.start()
+        self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._server is not None
-        assert self._thread is not None
-        if self.gate is not None:
-            self.gate.open()
-        self._server.should_exit = True
-        self._server.force_exit = True
-        self._thread.join()
+        self.close()
 
-    async def _count(self, request: Request) -> Response:
-        body, fault = self._parsed(request, await request.body())
-        if fault is not None:
-            return fault
-        return JSONResponse({"input_tokens": count_tokens(body)})
+    def close(self) -> None:
+        """Stop serving; requests that are being held are cut off."""
+        self._server.stop()
 
-    async def _messages(self, request: Request) -> Response:
-        raw = await request.body()
-        body, fault = self._parsed(request, raw)
-        if fault is None:
-            reply = self._next(body)
-            response = await self._answered(body, reply)
-        else:
-            response = fault
-        headers = {key.lower(): value for key, value in request.headers.items()}
-        self.requests.append(Received(body, raw, headers, response.status_code))
-        return response
+    @property
+    def bodies(self) -> list[Body]:
+        """What the model was sent: the bodies of `requests`."""
+        return [call.body for call in self.requests]
 
-    def _parsed(self, request: Request, raw: bytes) -> tuple[dict[str, Any], Response | None]:
-        """The body, and the refusal where there is one."""
-        if not (request.headers.get("x-api-key") or request.headers.get("authorization")):
-            return {}, _error(401, "x-api-key header is required")
+    async def _handle(self, call: Call) -> Answer:
+        headers = {"request-id": f"req_{new_id()[:24]}"}
         try:
-            body = json.loads(raw.decode("utf-8"))
+            body = self._admitted(call)
+            if call.path == COUNT:
+                counted = json.dumps({"input_tokens": count_request(body)}).encode()
+                return Answer(200, [counted], headers)
+            return await self._answer(body, headers)
+        except Refused as refused:
+            data = {"type": "error", "error": _error(refused.status, str(refused)), **_id(headers)}
+            return Answer(refused.status, [_encode(data)], {**headers, **refused.headers})
+
+    def _admitted(self, call: Call) -> Body:
+        """The body of a request that the API would work on. Raises `Refused`."""
+        {COUNT: self.counts}.get(call.path, self.requests).append(call)
+        try:
+            return self._read(call)
+        except Refused as refused:
+            self.refused.append(str(refused))
+            raise
+
+    def _read(self, call: Call) -> Body:
+        if call.path not in (MESSAGES, COUNT):
+            raise Refused(404, f"Not Found: {call.path}")
+        if call.method != "POST":
+            raise Refused(405, "Method Not Allowed")
+        key = call.headers.get("x-api-key") or _bearer(call.headers.get("authorization", ""))
+        if not key:
+            raise Refused(401, "x-api-key header is required")
+        if self._api_key not in (None, key):
+            raise Refused(401, "invalid x-api-key")
+        if len(call.raw) > _LARGEST:
+            raise Refused(413, "Request exceeds the maximum size")
+        try:
+            call.body = json.loads(call.raw.decode())
         except ValueError as error:
-            return {}, _error(400, f"The request body is not valid JSON: {error}")
-        why = refusal(body, self._sent_thinking)
-        if why is not None:
-            return body, _error(400, why)
-        tokens = count_tokens(body)
-        if tokens > self.window:
-            return body, _error(400, f"prompt is too long: {tokens} tokens > {self.window} maximum")
-        return body, None
+            raise Refused(400, f"The request body is not valid JSON: {error}") from error
+        body: Body = call.body
+        if call.path == COUNT and isinstance(body, dict):
+            body = {"max_tokens": 1, **body}
+        for text in refusals(body, **self._rules):
+            raise Refused(400, text)
+        self._check_thinking(body)
+        tokens = count_request(body)
+        if tokens > self._window and call.path == MESSAGES:
+            raise Refused(400, f"prompt is too long: {tokens} tokens > {self._window} maximum")
+        return body
 
-    def _next(self, body: dict[str, Any]) -> FakeReply:
-        if self._queue:
-            answer = self._queue.pop(0)
-        elif self.answer is not None:
-            answer = self.answer(body)
+    def _check_thinking(self, body: Body) -> None:
+        """Thinking has to be what was sent out, by this model and unchanged (FB-17)."""
+        for index, message in enumerate(body["messages"]):
+            for at, block in enumerate(blocks_of(message)):
+                if block["type"] not in ("thinking", "redacted_thinking"):
+                    continue
+                if self._sent.get(_seal(body["model"], block)) == _canonical(block):
+                    continue
+                if block["type"] == "thinking" and block == _signed(body["model"], block):
+                    continue  # also from another fake: threads outlive the server
+                raise Refused(
+                    400,
+                    f"messages.{index}.content.{at}: Invalid `signature` in `{block['type']}` "
+                    "block: it was changed, or another model wrote it",
+                )
+
+    async def _answer(self, body: Body, headers: dict[str, str]) -> Answer:
+        entry = self._pick(body)
+        if entry.delay:
+            await asyncio.sleep(entry.delay)
+        if entry.error is not None:
+            if entry.hold is not None:
+                await entry.hold.pass_through()
+            raise Refused(entry.error, entry.message or f"scripted {entry.error}", entry.headers)
+        model = body["model"]
+        blocks = signed_blocks(entry, model)
+        for block in blocks:
+            if block.get("type") in ("thinking", "redacted_thinking"):
+                self._sent[_seal(model, block)] = _canonical(block)
+        usage = self._usage(entry, body, blocks)
+        answer = Answer(
+            200,
+            [],
+            {**headers, **entry.headers},
+            stream=bool(body.get("stream")),
+            hold=entry.hold,
+            hold_after=entry.hold_after,
+            disconnect=entry.disconnect,
+        )
+        if answer.stream:
+            events = list(stream_events(blocks, entry.reason, model, usage))
+            if entry.stream_error is not None:
+                text = entry.message or "Overloaded"
+                events[entry.stream_error :] = [{"type": "error", "error": _error(529, text)}]
+            answer.parts = [_event(event) for event in events]
         else:
-            return FakeReply(error=500, message="the fake has no reply left for this request")
-        return FakeReply(text=answer) if isinstance(answer, str) else answer
+            answer.parts = [_encode(whole_message(blocks, entry.reason, model, usage))]
+        return answer
 
-    async def _answered(self, body: dict[str, Any], reply: FakeReply) -> Response:
-        if self.gate is not None:
-            await asyncio.to_thread(self.gate.wait)
-        if reply.delay:
-            await asyncio.sleep(reply.delay)
-        if reply.disconnect:
-            return StreamingResponse(_broken())
-        if reply.error is not None:
-            text = reply.message or f"scripted failure {reply.error}"
-            return JSONResponse(error_json(reply.error, text), reply.error, reply.headers)
-        message = message_json(reply, body, self._usage(body, reply))
-        self._remember_thinking(message["content"])
-        if not body.get("stream"):
-            return JSONResponse(message)
-        return StreamingResponse(stream_events(message, reply), media_type="text/event-stream")
-
-    def _remember_thinking(self, content: list[dict[str, Any]]) -> None:
-        for block in content:
-            if block.get("type") == "thinking" and block.get("signature"):
-                self._sent_thinking[block["signature"]] = block["thinking"]
-            elif block.get("type") == "redacted_thinking":
-                self._sent_thinking[block["data"]] = ""
-
-    def _usage(self, body: dict[str, Any], reply: FakeReply) -> dict[str, int]:
-        """Tokens, with those before a breakpoint seen earlier counted as read from the cache."""
-        if reply.usage is not None:
-            given = reply.usage
-            return {
-                "input_tokens": given.input_tokens,
-                "output_tokens": given.output_tokens,
-                "cache_read_input_tokens": given.cached_tokens,
-                "cache_creation_input_tokens": given.cache_write_tokens,
-            }
-        total = count_tokens(body)
-        prefixes = list(_prefixes(body))
-        read = max((size for key, size in prefixes if key in self._cached), default=0)
-        written = max((size for _, size in prefixes), default=0)
-        self._cached.update(key for key, _ in prefixes)
-        blocks = json.dumps(reply.blocks(), ensure_ascii=False)
+    def _usage(self, entry: FakeReply, body: Body, blocks: list[Any]) -> dict[str, int]:
+        billed = self._cache.bill(body)
+        if entry.usage is None:
+            return {**billed, "output_tokens": sum(count_block(block) for block in blocks)}
         return {
-            "input_tokens": total - max(read, written),
-            "output_tokens": len(blocks) // 3,
-            "cache_read_input_tokens": read,
-            "cache_creation_input_tokens": max(0, written - read),
+            "input_tokens": entry.usage.input_tokens,
+            "cache_read_input_tokens": entry.usage.cached_tokens,
+            "cache_creation_input_tokens": entry.usage.cache_write_tokens,
+            "output_tokens": entry.usage.output_tokens,
         }
 
+    def _pick(self, body: Body) -> FakeReply:
+        if self._conditional:
+            view = {"request": _view(body)}
+            for condition, entry in self._conditional:
+                if condition.test(Message(), view):
+                    return entry
+        if self._script:
+            return self._script.pop(0)
+        text = f"the script of the fake API has no reply for request {len(self.requests)}"
+        if self.reply is not None:
+            return self._ask_test(self.reply, body)
+        self.refused.append(text)
+        raise Refused(400, text)
 
-def _prefixes(body: dict[str, Any]) -> list[tuple[str, int]]:
-    """Each prefix of the request that ends at a cache breakpoint, with its tokens."""
-    found = []
-    system = body.get("system") or []
-    parts: dict[str, Any] = {"tools": body.get("tools") or [], "system": system, "messages": []}
-    if any("cache_control" in block for block in [*parts["tools"], *system]):
-        found.append(_prefix(parts))
-    for message in body["messages"]:
-        content = message["content"]
-        parts["messages"].append(message)
-        if isinstance(content, list) and any("cache_control" in block for block in content):
-            found.append(_prefix(parts))
-    return found
-
-
-def _prefix(parts: dict[str, Any]) -> tuple[str, int]:
-    text = json.dumps(_unmarked(parts), sort_keys=True)
-    return text, count_tokens(parts)
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
-    if isinstance(value, list):
-        return [_unmarked(item) for item in value]
-    return value
+    def _ask_test(self, reply: Callable[[Body], Any], body: Body) -> FakeReply:
+        try:
+            return parse_reply(reply(body))
+        except Exception as error:
+            text = f"the test's reply function failed: {error!r}"
+            self.refused.append(text)
+            raise Refused(500, text, {"x-should-retry": "false"}) from error
 
 
-def _error(status: int, text: str) -> Response:
-    return JSONResponse(error_json(status, text), status)
+def _view(body: Body) -> dict[str, Any]:
+    system = body.get("system", [])
+    return request_view(
+        Request(
+            messages=[{**message, "content": blocks_of(message)} for message in body["messages"]],
+            system=[{"type": "text", "text": system}] if isinstance(system, str) else system,
+            tools=body.get("tools", []),
+        )
+    )
 
 
-async def _broken() -> AsyncIterator[bytes]:
-    for piece in (b"{",):
-        yield piece
-    raise ConnectionResetError("scripted disconnect")
+def _bearer(header: str) -> str:
+    scheme, _, token = header.partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+def _signed(model: str, block: dict[str, Any]) -> dict[str, Any]:
+    text = block["thinking"]
+    return {"type": "thinking", "thinking": text, "signature": sign(model, text)}
+
+
+def _seal(model: str, block: dict[str, Any]) -> str:
+    return f"{model} {block.get('signature') or block.get('data')}"
+
+
+def _canonical(block: dict[str, Any]) -> str:
+    return json.dumps(block, sort_keys=True)
+
+
+def _id(headers: dict[str, str]) -> dict[str, str]:
+    return {"request_id": headers["request-id"]}
+
+
+def _error(status: int, text: str) -> dict[str, str]:
+    kind = _KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    return {"type": kind, "message": text}
+
+
+def _encode(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _event(event: dict[str, Any]) -> bytes:
+    kind: str = event["type"]
+    return b"event: " + kind.encode() + b"\ndata: " + _encode(event) + b"\n\n"

@@ -1,160 +1,182 @@
-"""The script of the fake Messages API: what it answers, and how its answers are sent."""
+"""Scripted replies of the fake Messages API, as one JSON message or as the events of a stream."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
 
 from flowrt.ids import new_id
 from flowrt.llm.scripted import ScriptedReply
 
+Block = dict[str, Any]
+Event = dict[str, Any]
 
-class FakeReply(ScriptedReply):
-    """A `ScriptedReply` with what only HTTP can do."""
-
-    headers: dict[str, str] = Field(
-        default_factory=dict, description="Headers of a failure, such as retry-after."
-    )
-    stream_error: str | None = Field(
-        default=None,
-        description="An error event of this type in the middle of the stream, such as "
-        "overloaded_error.",
-    )
-    stream_error_after: int = Field(
-        default=1, description="How many events come before that error event."
-    )
-    disconnect: bool = Field(default=False, description="Close the connection without an answer.")
+_PIECE = 12  # characters of a streamed piece
 
 
 class Gate:
-    """Holds a reply back until the test opens it: acting in the middle of a call without sleeping.
+    """Holds a reply back until the test has seen the request come in and lets the answer go.
 
-    `reached` is set when a request waits at the gate; `open` lets it pass.
+    One gate serves one call: `await gate.reached()` (or `wait()` outside of a loop), then `open()`.
     """
 
     def __init__(self) -> None:
-        self.reached = threading.Event()
-        self._opened = threading.Event()
+        self._reached: Future[None] = Future()
+        self._opened: Future[None] = Future()
+
+    async def reached(self) -> None:
+        """Wait until a request is being held."""
+        await asyncio.shield(asyncio.wrap_future(self._reached))
+
+    def wait(self, timeout: float = 10.0) -> None:
+        """The same without an event loop. Raises `TimeoutError` after `timeout` seconds."""
+        self._reached.result(timeout)
 
     def open(self) -> None:
-        """Let the waiting request and all later ones pass."""
-        self._opened.set()
+        """Let the held reply go, or the next that comes here pass."""
+        if not self._opened.done():
+            self._opened.set_result(None)
 
-    def wait(self, seconds: float = 30.0) -> bool:
-        """Called by the server."""
-        self.reached.set()
-        return self._opened.wait(seconds)
-
-
-def count_tokens(body: dict[str, Any]) -> int:
-    """Tokens of a whole request: system, tools and messages.
-
-    A counter of its own, three bytes of JSON a token, unlike flowrt's estimate of four characters:
-    the meter has something to learn. A picture counts 1,500 whatever its bytes.
-    """
-    counted = {key: body.get(key) for key in ("system", "tools", "messages")}
-    pictures = 0
-
-    def without_pictures(value: Any) -> Any:
-        nonlocal pictures
-        if isinstance(value, dict):
-            if value.get("type") in ("image", "document"):
-                pictures += 1
-                return {}
-            return {k: without_pictures(v) for k, v in value.items() if k != "cache_control"}
-        if isinstance(value, list):
-            return [without_pictures(item) for item in value]
-        return value
-
-    text = json.dumps(without_pictures(counted), ensure_ascii=False)
-    return len(text.encode("utf-8", "replace")) // 3 + 1500 * pictures
+    async def pass_through(self) -> None:
+        """The server's side: say that the request is here, and wait."""
+        if not self._reached.done():
+            self._reached.set_result(None)
+        await asyncio.shield(asyncio.wrap_future(self._opened))
 
 
-def message_json(reply: FakeReply, body: dict[str, Any], usage: dict[str, int]) -> dict[str, Any]:
-    """The reply as the API's message object."""
+class FakeReply(ScriptedReply):
+    """A `ScriptedReply` with what only happens on a network; `error` is the HTTP status."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        arbitrary_types_allowed=True,
+    )
+
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Response headers, such as `retry-after`."
+    )
+    stream_error: int | None = Field(
+        default=None,
+        ge=0,
+        description="Send an `overloaded_error` event after so many events of the stream.",
+    )
+    disconnect: int | None = Field(
+        default=None,
+        ge=0,
+        description="Break the connection after so many events, or before the JSON message.",
+    )
+    hold: Gate | None = Field(default=None, description="Wait until the test opens the gate.")
+    hold_after: int = Field(default=0, ge=0, description="Events of a stream sent before that.")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        given = (self.text, self.content, self.error, self.thinking, self.stop_reason)
+        network = (self.disconnect, self.stream_error)
+        if not self.tool_calls and all(value is None for value in (*given, *network)):
+            raise ValueError(
+                "a reply needs text, toolCalls, content, thinking, error or disconnect"
+            )
+        return self
+
+
+def parse_reply(entry: Any) -> FakeReply:
+    """A reply from its short forms: a text, or a mapping with the fields of `FakeReply`."""
+    if isinstance(entry, FakeReply):
+        return entry
+    if isinstance(entry, str):
+        return FakeReply(text=entry)
+    if isinstance(entry, ScriptedReply):
+        return FakeReply(**entry.model_dump())
+    return FakeReply.model_validate(entry)
+
+
+def sign(model: str, thinking: str) -> str:
+    """The signature that the fake puts under thinking: another model or another text, another."""
+    digest = hashlib.sha256(f"{model}\0{thinking}".encode()).digest()
+    return base64.b64encode(digest).decode()
+
+
+def signed_blocks(reply: FakeReply, model: str) -> list[Block]:
+    """The content of a reply, with the thinking of a `thinking` entry signed."""
+    blocks = reply.blocks()
+    if reply.content is None and reply.thinking is not None:
+        blocks[0] = {**blocks[0], "signature": sign(model, reply.thinking)}
+    return blocks
+
+
+def whole_message(
+    blocks: list[Block], reason: str, model: str, usage: dict[str, Any]
+) -> dict[str, Any]:
+    """A reply as the body of a response. Arguments given as broken JSON text come out as {}."""
+    content = [
+        {**block, "input": {}} if isinstance(block.get("input"), str) else block for block in blocks
+    ]
     return {
         "id": f"msg_{new_id()[:24]}",
         "type": "message",
         "role": "assistant",
-        "model": body["model"],
-        "content": reply.blocks(),
-        "stop_reason": reply.reason,
+        "model": model,
+        "content": content,
+        "stop_reason": reason,
         "stop_sequence": None,
         "usage": usage,
     }
 
 
-def error_json(status: int, text: str) -> dict[str, Any]:
-    """The API's error object."""
-    kinds = {
-        400: "invalid_request_error",
-        401: "authentication_error",
-        403: "permission_error",
-        404: "not_found_error",
-        413: "request_too_large",
-        429: "rate_limit_error",
-        529: "overloaded_error",
-    }
-    return {
-        "type": "error",
-        "error": {"type": kinds.get(status, "api_error"), "message": text},
-        "request_id": f"req_{new_id()[:24]}",
-    }
-
-
-def stream_events(message: dict[str, Any], reply: FakeReply) -> Iterator[str]:
-    """The reply as server-sent events, with the scripted error in the middle where there is one."""
-    for number, event in enumerate(_events(message)):
-        if reply.stream_error is not None and number == reply.stream_error_after:
-            error = {"type": reply.stream_error, "message": reply.message or reply.stream_error}
-            yield _frame({"type": "error", "error": error})
-            return
-        yield _frame(event)
-
-
-def _frame(event: dict[str, Any]) -> str:
-    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"
-
-
-def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    usage = message["usage"]
-    start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
-    yield {"type": "message_start", "message": start}
-    for index, block in enumerate(message["content"]):
-        opened, deltas = _pieces(block)
-        yield {"type": "content_block_start", "index": index, "content_block": opened}
+def stream_events(
+    blocks: list[Block], reason: str, model: str, usage: dict[str, Any]
+) -> Iterator[Event]:
+    """A reply as the events of a stream, in the API's order."""
+    opening = whole_message([], reason, model, {**usage, "output_tokens": 1})
+    yield {"type": "message_start", "message": {**opening, "stop_reason": None}}
+    yield {"type": "ping"}
+    for index, block in enumerate(blocks):
+        start, deltas = _pieces(block)
+        yield {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     yield {
         "type": "message_delta",
-        "delta": {"stop_reason": message["stop_reason"], "stop_sequence": None},
+        "delta": {"stop_reason": reason, "stop_sequence": None},
         "usage": {"output_tokens": usage["output_tokens"]},
     }
     yield {"type": "message_stop"}
 
 
-def _pieces(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    match block["type"]:
+def _pieces(block: Block) -> tuple[Block, list[dict[str, Any]]]:
+    """How a block starts, and its deltas. What has no deltas is in its start as a whole."""
+    match block.get("type"):
         case "text":
-            deltas = [{"type": "text_delta", "text": piece} for piece in _cut(block["text"])]
-            return {**block, "text": ""}, deltas
+            start = {**block, "text": ""}
+            citations = start.pop("citations", None) or []
+            deltas = _cut("text_delta", "text", block["text"])
+            deltas += [{"type": "citations_delta", "citation": citation} for citation in citations]
+            return start, deltas
         case "thinking":
-            deltas = [
-                {"type": "thinking_delta", "thinking": piece} for piece in _cut(block["thinking"])
-            ]
-            deltas.append({"type": "signature_delta", "signature": block["signature"]})
-            return {**block, "thinking": "", "signature": ""}, deltas
-        case "tool_use":
-            text = json.dumps(block["input"], ensure_ascii=False)
-            deltas = [{"type": "input_json_delta", "partial_json": p} for p in _cut(text)]
-            return {**block, "input": {}}, deltas
+            start = {**block, "thinking": "", "signature": ""}
+            deltas = _cut("thinking_delta", "thinking", block["thinking"])
+            deltas.append({"type": "signature_delta", "signature": block.get("signature", "")})
+            return start, deltas
+        case "tool_use" | "server_tool_use":
+            value = block["input"]
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            # The API begins every call with an empty piece.
+            empty = {"type": "input_json_delta", "partial_json": ""}
+            return {**block, "input": {}}, [empty, *_cut("input_json_delta", "partial_json", text)]
     return block, []
 
 
-def _cut(text: str) -> list[str]:
-    return [text[at : at + 10] for at in range(0, len(text), 10)]
+def _cut(kind: str, field: str, text: str) -> list[dict[str, Any]]:
+    return [{"type": kind, field: text[at : at + _PIECE]} for at in range(0, len(text), _PIECE)]

@@ -13,7 +13,8 @@ from flowrt.message import Outcome
 from flowrt.observe.trace import Trace
 from flowrt.service import Service
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply, count_tokens
+from flowrt.testing.messages_script import FakeReply
+from flowrt.testing.messages_tokens import count_request as count_tokens
 from tests.services import agent, load, say, texts
 
 LONG = "word " * 200
@@ -62,7 +63,7 @@ async def test_at_every_budget_each_request_is_valid_and_holds_the_question(
         return FakeReply(text="fine " * 20)
 
     for budget in (1, 50, 150, 300, 500, 800, 1200, 2000, 5000):
-        with FakeMessagesAPI(answer=answer) as api:
+        with FakeMessagesAPI(reply=answer) as api:
             async with load(tmp_path, agent(api.base_url, contextMaxTokens=budget)) as service:
                 await talk(service, "use the tool", "question 1", "question 2", "question 3")
             assert {200} == {request.status for request in api.requests}
@@ -73,7 +74,7 @@ async def test_at_every_budget_each_request_is_valid_and_holds_the_question(
 async def test_the_working_context_begins_with_a_real_user_message(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: "fine " * 50
+    api.reply = lambda _: "fine " * 50
     async with load(tmp_path, agent(api.base_url, contextMaxTokens=700)) as service:
         await talk(service, *(f"question {n} {LONG[:300]}" for n in range(12)))
     for request in api.requests:
@@ -85,7 +86,7 @@ async def test_the_working_context_begins_with_a_real_user_message(
 async def test_a_prompt_stays_within_the_budget_as_the_provider_counts_it(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: "fine " * 50
+    api.reply = lambda _: "fine " * 50
     async with load(tmp_path, agent(api.base_url, contextMaxTokens=1500)) as service:
         await talk(service, *(f"question {n} {LONG[:400]}" for n in range(20)))
     assert max(count_tokens(request.body) for request in api.requests) <= 1500
@@ -95,7 +96,7 @@ async def test_a_prompt_stays_within_the_budget_as_the_provider_counts_it(
 async def test_the_budget_covers_the_system_prompt_and_the_tools(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: "fine"
+    api.reply = lambda _: "fine"
     fat = {"type": "object", "description": "x" * 400}
     tools = [
         {"name": f"t{n}", "description": "d", "inputSchema": fat, "process": []} for n in range(40)
@@ -110,7 +111,7 @@ async def test_the_budget_covers_the_system_prompt_and_the_tools(
 async def test_a_resumed_thread_over_the_budget_is_cut_before_its_first_call(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: "fine " * 40
+    api.reply = lambda _: "fine " * 40
     store = f"sqlite:{tmp_path}/s.db"
     async with load(tmp_path, agent(api.base_url, contextMaxTokens=20_000), store) as service:
         await talk(service, *(f"question {n} {LONG}" for n in range(8)))
@@ -142,7 +143,7 @@ async def test_in_one_long_run_the_oldest_tool_rounds_go_and_the_latest_stay(
 async def test_the_question_is_kept_where_the_budget_cannot_hold_it(
     api: FakeMessagesAPI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    api.answer = lambda _: "fine"
+    api.reply = lambda _: "fine"
     async with load(tmp_path, agent(api.base_url, contextMaxTokens=10)) as service:
         await talk(service, "first " + LONG, "second " + LONG)
     assert texts(api.requests[-1].messages[-1])[0].startswith("second")
@@ -154,7 +155,7 @@ async def test_the_question_is_kept_where_the_budget_cannot_hold_it(
 async def test_a_prompt_the_provider_finds_too_long_is_cut_once_and_sent_again(
     tmp_path: Path,
 ) -> None:
-    with FakeMessagesAPI(answer=lambda _: "fine " * 40, window=1500) as api:
+    with FakeMessagesAPI(reply=lambda _: "fine " * 40, window=1500) as api:
         async with load(tmp_path, agent(api.base_url, contextMaxTokens=100_000)) as service:
             await talk(service, *(f"question {n} {LONG[:600]}" for n in range(9)))
     refused = [request for request in api.requests if request.status == 400]
@@ -181,7 +182,7 @@ def summarizing(summary: str, reply: str = "fine " * 40) -> Any:
 async def test_a_summary_stands_in_for_what_was_forgotten(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = summarizing("The user is called Sam.")
+    api.reply = summarizing("The user is called Sam.")
     document = agent(api.base_url, contextMaxTokens=1500, memoryCompaction="summarize")
     listener = Listener()
     async with load(tmp_path, document) as service:
@@ -208,7 +209,7 @@ async def test_a_fact_survives_three_compactions_with_a_weak_summariser(
         text = next(written, "…") if is_summary_request(body) else "fine " * 40
         return FakeReply(text=text)
 
-    api.answer = answer
+    api.reply = answer
     document = agent(api.base_url, contextMaxTokens=2000, memoryCompaction="summarize")
     async with load(tmp_path, document) as service:
         await talk(service, *(f"question {n} {LONG[:600]}" for n in range(24)))
@@ -230,7 +231,7 @@ async def test_a_failed_summary_prunes_and_never_becomes_the_summary(
     failure: FakeReply,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    api.answer = lambda body: failure if is_summary_request(body) else FakeReply(text="fine " * 40)
+    api.reply = lambda body: failure if is_summary_request(body) else FakeReply(text="fine " * 40)
     document = agent(api.base_url, contextMaxTokens=1500, memoryCompaction="summarize")
     async with load(tmp_path, document) as service:
         await talk(service, *(f"question {n} {LONG[:500]}" for n in range(9)))
@@ -241,7 +242,7 @@ async def test_a_failed_summary_prunes_and_never_becomes_the_summary(
 async def test_a_tail_that_is_over_the_budget_is_not_summarised_again_and_again(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = summarizing("Short.")
+    api.reply = summarizing("Short.")
     document = agent(api.base_url, contextMaxTokens=400, memoryCompaction="summarize")
     listener = Listener()
     async with load(tmp_path, document) as service:
@@ -255,7 +256,7 @@ async def test_a_history_too_long_for_one_summary_is_summarised_in_parts(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path}/s.db"
-    api.answer = summarizing("A part.")
+    api.reply = summarizing("A part.")
     async with load(tmp_path, agent(api.base_url), store) as service:
         await talk(service, *(f"question {n} {LONG * 4}" for n in range(9)))
     document = agent(api.base_url, contextMaxTokens=3000, memoryCompaction="summarize")
@@ -268,7 +269,7 @@ async def test_a_history_too_long_for_one_summary_is_summarised_in_parts(
 async def test_pictures_count_a_flat_cost_and_never_reach_the_summariser(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = summarizing("A picture was shown.")
+    api.reply = summarizing("A picture was shown.")
     store = f"sqlite:{tmp_path}/s.db"
     data = "A" * 1_000_000
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
@@ -290,7 +291,7 @@ async def test_pictures_count_a_flat_cost_and_never_reach_the_summariser(
 async def test_compaction_leaves_a_trace_record_and_the_summary_call_its_own(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = summarizing("Short.")
+    api.reply = summarizing("Short.")
     document = agent(api.base_url, contextMaxTokens=1200, memoryCompaction="summarize")
     lines: list[str] = []
     trace = Trace(lines.append, SystemClock())
@@ -321,7 +322,7 @@ async def test_the_gauge_rides_on_every_turn_end(api: FakeMessagesAPI, tmp_path:
 async def test_each_request_extends_the_prefix_of_the_one_before(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda body: (
+    api.reply = lambda body: (
         FakeReply(tool_calls=[{"name": "echo", "input": {"x": 1}}])
         if "tool" in "".join(texts(body["messages"][-1]))
         else FakeReply(text="fine")
@@ -346,7 +347,7 @@ def prefix(body: dict[str, Any]) -> list[str]:
 async def test_bytes_stored_for_a_turn_do_not_grow_with_the_conversation(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: "fine " * 40
+    api.reply = lambda _: "fine " * 40
     sizes = []
     async with load(tmp_path, agent(api.base_url), f"sqlite:{tmp_path}/s.db") as service:
         space = service.storage.space("user")

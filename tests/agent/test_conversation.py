@@ -120,7 +120,7 @@ async def test_an_agent_without_a_thread_remembers_nothing(
 async def test_messages_at_once_on_one_thread_are_worked_one_after_the_other(
     api: FakeMessagesAPI, tmp_path: Path, storage: str
 ) -> None:
-    api.answer = lambda body: f"answer to {texts(body['messages'][-1])[-1]}"
+    api.reply = lambda body: f"answer to {texts(body['messages'][-1])[-1]}"
     async with load(tmp_path, agent(api.base_url), storage) as service:
         results = await asyncio.gather(
             *(service.invoke("chat", say(f"question {n}", "busy")) for n in range(25))
@@ -134,10 +134,10 @@ async def test_messages_at_once_on_one_thread_are_worked_one_after_the_other(
 
 async def test_a_busy_thread_rejects_where_the_policy_says_so(tmp_path: Path) -> None:
     gate = Gate()
-    with FakeMessagesAPI(["One."], gate=gate) as api:
+    with FakeMessagesAPI([FakeReply(text="One.", hold=gate)]) as api:
         async with load(tmp_path, agent(api.base_url, threadPolicy="reject")) as service:
             first = asyncio.ensure_future(service.invoke("chat", say("a")))
-            await asyncio.to_thread(gate.reached.wait)
+            await gate.reached()
             second = await service.invoke("chat", say("b"))
             gate.open()
             assert Outcome.COMPLETED == (await first).outcome
@@ -147,10 +147,10 @@ async def test_a_busy_thread_rejects_where_the_policy_says_so(tmp_path: Path) ->
 
 async def test_a_message_joins_the_live_run_where_the_policy_says_merge(tmp_path: Path) -> None:
     gate = Gate()
-    with FakeMessagesAPI(["One.", "Both."], gate=gate) as api:
+    with FakeMessagesAPI([FakeReply(text="One.", hold=gate), "Both."]) as api:
         async with load(tmp_path, agent(api.base_url, threadPolicy="merge")) as service:
             first = asyncio.ensure_future(service.invoke("chat", say("a")))
-            await asyncio.to_thread(gate.reached.wait)
+            await gate.reached()
             second = await service.invoke("chat", say("b"))
             gate.open()
             result = await first
@@ -177,11 +177,11 @@ async def test_a_message_that_arrives_while_tools_run_comes_after_their_results(
 
 async def test_stop_when_ends_the_live_run_and_keeps_what_happened(tmp_path: Path) -> None:
     gate = Gate()
-    with FakeMessagesAPI(["Never heard.", "Fine."], gate=gate) as api:
+    with FakeMessagesAPI([FakeReply(text="Never heard.", hold=gate), "Fine."]) as api:
         document = agent(api.base_url, stopWhen='body.message == "stop"')
         async with load(tmp_path, document) as service:
             first = asyncio.ensure_future(service.invoke("chat", say("work")))
-            await asyncio.to_thread(gate.reached.wait)
+            await gate.reached()
             stopper = await service.invoke("chat", say("stop"))
             stopped = await first
             gate.open()
@@ -200,10 +200,10 @@ async def test_a_cancelled_run_leaves_a_thread_that_accepts_the_next_message(
     tmp_path: Path, storage: str
 ) -> None:
     gate = Gate()
-    with FakeMessagesAPI(["Never heard.", "Fine."], gate=gate) as api:
+    with FakeMessagesAPI([FakeReply(text="Never heard.", hold=gate), "Fine."]) as api:
         async with load(tmp_path, agent(api.base_url), storage) as service:
             run = asyncio.ensure_future(service.invoke("chat", say("a", "cancelled")))
-            await asyncio.to_thread(gate.reached.wait)
+            await gate.reached()
             run.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await run

@@ -185,12 +185,12 @@ async def test_the_scope_of_a_tool_is_stable_for_the_conversation(
 async def test_a_run_that_never_answers_takes_the_default_path_with_the_reason(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: FakeReply(tool_calls=[call("echo", x=1)])
+    api.reply = lambda _: FakeReply(tool_calls=[call("echo", x=1)])
     fallback = {"process": [payload("vars.guardrail")]}
     document = agent(api.base_url, maxIterations=3, default=fallback)
     async with load(tmp_path, document) as service:
         first = await service.invoke("chat", say("hi"))
-        api.answer = lambda _: "fine again"
+        api.reply = lambda _: "fine again"
         second = await service.invoke("chat", say("and now?"))
     assert first.message is not None
     assert "max_iterations" == first.message.body["reason"]
@@ -201,7 +201,7 @@ async def test_a_run_that_never_answers_takes_the_default_path_with_the_reason(
 async def test_without_a_default_path_a_run_that_never_answers_fails(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
-    api.answer = lambda _: FakeReply(tool_calls=[call("echo", x=1)])
+    api.reply = lambda _: FakeReply(tool_calls=[call("echo", x=1)])
     (result,) = await run(tmp_path, agent(api.base_url, maxIterations=2), "hi")
     assert 'block "assistant": ai-agent: no answer after 2 model calls' in str(result.error)
 

@@ -79,6 +79,11 @@ def test_a_block_without_type_and_ref_is_refused() -> None:
     assert texts("{message: a}") == ["block requires a type or a ref"]
 
 
+def test_a_misspelt_type_is_recognized() -> None:
+    (fault,) = resolve("{tpye: log, message: a}").faults
+    assert fault.way_out == "did you mean 'type' by 'tpye'?"
+
+
 @pytest.mark.parametrize("block", ["hello", "5", "[a]", "null", "true"])
 def test_what_is_no_mapping_is_no_block(block: str) -> None:
     (fault,) = resolve(block).faults

@@ -1,0 +1,35 @@
+"""The names expressions can use (dialect 3.1, 3.3, 3.4), for suggestions and documentation."""
+
+from __future__ import annotations
+
+VARIABLES = ("body", "vars", "eventID", "correlationID", "env", "now")
+
+_LANGUAGE = """
+    has size all exists exists_one map filter string int double bool bytes uint type dyn timestamp
+    duration matches contains startsWith endsWith getFullYear getMonth getDate getDayOfMonth
+    getDayOfWeek getDayOfYear getHours getMinutes getSeconds getMilliseconds
+"""
+_OURS = """
+    toJson fromJson toFormData fromFormData toYaml fromYaml toEnv fromEnv hmacSha256 hmacSha1
+    hexEncode secureCompare uuid
+"""
+_LIBRARY = """
+    trim lowerAscii upperAscii split join replace substring charAt indexOf lastIndexOf reverse
+    format distinct sort sortBy flatten slice first last existsOne transformList transformMap
+    transformMapEntry orValue hasValue optMap optFlatMap unwrapOpt base64 math lists sets regex
+    strings optional cel
+"""
+FUNCTIONS = (*_LANGUAGE.split(), *_OURS.split(), *_LIBRARY.split())
+
+LATER = {
+    "templateResource": "use a template-resource block and the variable it sets",
+    "multipart": "build multipart bodies outside of expressions",
+    "addPart": "build multipart bodies outside of expressions",
+    "fromMultipart": "multipart requests arrive decoded in body.parts",
+    "toMultipart": "build multipart bodies outside of expressions",
+    "toAes": "encrypt outside of expressions",
+    "fromAes": "decrypt outside of expressions",
+    "toChacha": "encrypt outside of expressions",
+    "fromChacha": "decrypt outside of expressions",
+}
+"""The dialect's functions that flowrt does not have yet, and what to do meanwhile."""
