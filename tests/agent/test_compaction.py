@@ -101,11 +101,16 @@ async def test_the_budget_covers_the_system_prompt_and_the_tools(
     tools = [
         {"name": f"t{n}", "description": "d", "inputSchema": fat, "process": []} for n in range(40)
     ]
-    document = agent(api.base_url, prompt="p " * 5000, tools=tools, contextMaxTokens=10_000)
+    document = agent(api.base_url, prompt="p " * 2000, tools=tools)
+    async with load(tmp_path, document) as service:
+        await talk(service, "short")
+    overhead = count_tokens(api.requests[0].body)
+    document["flows"][0]["process"][0]["contextMaxTokens"] = overhead + 500
     listener = Listener()
     async with load(tmp_path, document) as service:
         await talk(service, "a " + LONG, "b " + LONG, "c " + LONG, watcher=listener)
     assert listener.of("compaction_end")
+    assert max(count_tokens(request.body) for request in api.requests) <= overhead + 500
 
 
 async def test_a_resumed_thread_over_the_budget_is_cut_before_its_first_call(
