@@ -14,7 +14,7 @@ from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
 from flowrt.engine.build import Built, build
 from flowrt.engine.run import Run, Watcher
-from flowrt.errors import CallError, FlowError
+from flowrt.errors import CallError, Fault, FlowError
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
 from flowrt.observe.log import get_logger
@@ -72,9 +72,10 @@ class Service:
         unset, `FLOWRT_STORAGE` and `FLOWRT_VOLATILE` decide, then ``sqlite:.flowrt/state.db`` and
         the process's own memory. Raises `ConfigError` with every fault of the file.
         """
-        config = load_config(path, env_file=env_file, environ=environ)
+        faults: list[Fault] = []
+        config = load_config(path, env_file=env_file, environ=environ, faults=faults)
         add_secrets(config.env.secrets.values())
-        built = build(config)
+        built = build(config, faults)
         tiers = Storage.from_urls(config.name, storage, volatile, environ=environ)
         return cls(config, built, tiers, clock=clock)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.redis_server import redis_url as redis_url
+
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 

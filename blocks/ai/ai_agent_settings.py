@@ -83,7 +83,9 @@ class ToolSettings(Settings):
 
     name: ToolName = Field(description="The tool's name: letters, digits, `_` and `-`, up to 128.")
     description: Words = Field(description="Tells the model what the tool does and when to use it.")
-    input_schema: Annotated[dict[str, Any], BeforeValidator(_schema)] = Field(
+    input_schema: Annotated[
+        dict[str, Any], BeforeValidator(_schema, json_schema_input_type=str | dict[str, Any])
+    ] = Field(
         default_factory=lambda: {"type": "object"},
         description="JSON Schema of the arguments, as JSON text or native YAML.",
     )

@@ -12,7 +12,7 @@ from flowrt.errors import ModelError
 from flowrt.memory.compaction import Budget, prune, split_for_summary
 from flowrt.memory.entry import Entry, tokens_of
 from flowrt.memory.meter import Meter
-from flowrt.memory.summary import summary_entry, summary_requests, usable
+from flowrt.memory.summary import summary_entry, summary_requests, summary_text, usable
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
 
@@ -91,11 +91,12 @@ class Compactor:
                 "the summary failed; pruning instead", block=self._spec.label, error=str(error)
             )
             return None
-        summary = summary_entry("\n\n".join(parts))
-        if summary.tokens >= tokens_of(split.old):
+        carried = [summary_text(entry) for entry in split.earlier]
+        summary = summary_entry("\n\n".join([*carried, *parts]))
+        if summary.tokens >= tokens_of([*split.earlier, *split.old]):
             _log.info("the summary is no shorter; pruning", block=self._spec.label)
             return None
-        return [*split.earlier, summary, *split.recent]
+        return [summary, *split.recent]
 
     def _record(self, figures: dict[str, Any], iteration: int) -> None:
         _log.info("compacted the conversation", block=self._spec.label, **figures)

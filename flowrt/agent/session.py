@@ -55,6 +55,7 @@ class Session:
         self.meter = Meter(spec.fixed)
         self._compactor = Compactor(spec, message, run, events)
         self._total = 0
+        self._stored = 0
 
     async def open(self, text: str) -> None:
         """Load the thread and add the opening turn. Raises `StoreError` where it cannot load."""
@@ -62,6 +63,7 @@ class Session:
             self._seen = await self._thread.load()
             self.entries = close_calls(self._seen.entries)
             self._total = tokens_of(self.entries)
+            self._stored = len(self.entries)
             self.meter = Meter(self._spec.fixed, self._seen.reading)
         self.add(user_entry(text))
 
@@ -93,6 +95,7 @@ class Session:
         self._compacted = self._compacted or cut
         self.entries = kept
         self._total = tokens_of(kept)
+        self._stored = sum(id(entry) not in self._added for entry in kept)
         return cut
 
     def shrunk_limit(self) -> int:
@@ -105,6 +108,7 @@ class Session:
             system=[self._spec.system],
             tools=self._spec.definitions,
             messages=[entry.message for entry in self.entries],
+            stored=self._stored,
             model=self._spec.model_name,
             max_tokens=self._spec.max_tokens,
             temperature=self._spec.temperature,
@@ -121,7 +125,9 @@ class Session:
         if reason:
             self.entries = self._closed(reason)
             self._total = tokens_of(self.entries)
-        else:
+        elif not self._compacted:
+            # A run that was compacted already is near its low-water mark: what its last turn
+            # added over the budget, the next run cuts before its first call.
             await self.fit(iteration)
         saving = asyncio.ensure_future(self._write())
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from flowrt.config.faults import faults_from, nearest
 from flowrt.config.fold import resolve_block
 from flowrt.config.load import Config
-from flowrt.config.nodes import Table, Text
+from flowrt.config.nodes import Items, Table, Text
 from flowrt.engine import registry
 from flowrt.engine.block import Settings
 from flowrt.engine.chain import Chain, Step
@@ -29,19 +30,22 @@ class Built:
     connectors: dict[str, AnyConnector]
 
 
-def build(config: Config) -> Built:
-    """Bind every connector and flow. Raises `ConfigError` with all faults, in file order."""
-    return Builder(config).build()
+def build(config: Config, faults: Sequence[Fault] = ()) -> Built:
+    """Bind every connector and flow.
+
+    Raises `ConfigError` with all faults, those found before (`faults`) among them, in file order.
+    """
+    return Builder(config, faults).build()
 
 
 class Builder:
     """One build. Also what pydantic hands to the validators of settings, as their context."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, faults: Sequence[Fault] = ()) -> None:
         self.config = config
         self.scope = Scope(config.env.values)
         self.connectors: dict[str, AnyConnector] = {}
-        self.faults: list[Fault] = []
+        self.faults = list(faults)
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
         self._templates: dict[str, Template] = {}
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
@@ -62,7 +66,7 @@ class Builder:
 
     def chain(self, blocks: list[Any], at: str) -> Chain:
         """Bind a list of blocks whose addresses start with `at`."""
-        steps = (self._step(table, at) for table in blocks)
+        steps = (self._step(blocks, index, at) for index in range(len(blocks)))
         return Chain([step for step in steps if step is not None], at)
 
     def flow_handle(self, name: str, field: tuple[str | int, ...]) -> FlowHandle:
@@ -113,8 +117,11 @@ class Builder:
         except ExpressionError as error:
             self.faults.append(Fault(table.position, table.path, str(error)))
 
-    def _step(self, table: Any, at: str) -> Step | None:
-        resolved = resolve_block(table, self.config.processors)
+    def _step(self, blocks: list[Any], index: int, at: str) -> Step | None:
+        place: Any = {}
+        if isinstance(blocks, Items):
+            place = {"position": blocks.item_positions[index], "path": f"{blocks.path}[{index}]"}
+        resolved = resolve_block(blocks[index], self.config.processors, **place)
         if resolved.faults:
             self.faults += resolved.faults
             return None
@@ -124,7 +131,7 @@ class Builder:
         settings = self._settings_of(kind.Settings, resolved.settings, resolved.table)
         if settings is None:
             return None
-        label = resolved.name or resolved.type
+        label = resolved.label
         address = f"{at}.{label}"
         site = Site(self, address, label, resolved.name, resolved.type)
         outer, self._settings = self._settings, resolved.settings
@@ -161,7 +168,7 @@ class Builder:
         try:
             return kind.model_validate(table, context=self)
         except ValidationError as error:
-            self.faults += faults_from(error, table)
+            self.faults += faults_from(error, table, kind)
             return None
 
     def _place(self, field: tuple[str | int, ...]) -> tuple[Position | None, str]:
@@ -193,7 +200,7 @@ def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]
     for part in field:
         if isinstance(node, Table) and part in node:
             key = str(part)
-            position, path = node.value_positions[key], f"{path}.{key}"
+            position, path = node.value_positions[key], node.path_of(key)
             node = node[key]
         elif isinstance(node, list) and isinstance(part, int) and part < len(node):
             node = node[part]

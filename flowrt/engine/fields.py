@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from flowrt.config.nodes import Items, Table, Text
+from flowrt.config.nodes import Items, Table, Text, plain
 from flowrt.errors import ExpressionError
 from flowrt.expr import Expression, Scope
 
@@ -77,6 +77,7 @@ def expr_over(*names: str) -> Any:
 
 def parse_duration(value: Any) -> float:
     """Seconds from ``30s``, ``1h30m``, ``100ms``, ``0`` or a number of seconds."""
+    value = plain(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
     else:
@@ -125,7 +126,7 @@ class _BlockList:
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, __: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"$ref": "#/$defs/blocks"}
+        return {"type": "array", "format": "blocks"}
 
     def shape(self, value: Any) -> Branch:
         if not isinstance(value, list):
@@ -148,7 +149,7 @@ class _SubFlow(_BlockList):
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, __: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"$ref": "#/$defs/subFlow"}
+        return {"type": "object", "format": "subFlow"}
 
     def shape(self, value: Any) -> Branch:
         if not isinstance(value, dict):
@@ -179,8 +180,6 @@ class _Plain:
     """JSON data as it stands in the file, without places."""
 
     def __get_pydantic_core_schema__(self, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
-        from flowrt.config.nodes import plain
-
         return core_schema.no_info_plain_validator_function(plain)
 
     def __get_pydantic_json_schema__(

@@ -41,9 +41,13 @@ class Registry:
             self._loaded[name] = point.load()
         return self._loaded[name]
 
+    def add(self, name: str, kind: Any) -> None:
+        """Register a class in this process, without a package: for tests and applications."""
+        self._loaded[name] = kind
+
     def names(self) -> list[str]:
         """Every registered name, sorted."""
-        return sorted(self._all_points())
+        return sorted({*self._all_points(), *self._loaded})
 
     def _own_points(self) -> dict[str, metadata.EntryPoint]:
         if self._own is None:

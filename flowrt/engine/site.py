@@ -47,7 +47,7 @@ class Site:
         return self._builder.scope
 
     def chain(self, branch: Branch, slot: str) -> Chain:
-        """Bind a chain setting; `slot` is its name in addresses: `then`, a case's or tool's name."""
+        """Bind a chain setting; `slot` names it in addresses: `then`, or a case or tool."""
         name = f"{self.address}[{slot}]"
         return self._builder.chain(branch.blocks, name)
 

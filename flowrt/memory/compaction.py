@@ -40,7 +40,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A transcript divided for a summary: `old` is told, `earlier` and `recent` stay."""
+    """A transcript divided for a summary.
+
+    `old` is told anew, the text of the summaries in `earlier` is carried on word for word in front
+    of it, `recent` stays as it is.
+    """
 
     earlier: list[Entry]
     old: list[Entry]

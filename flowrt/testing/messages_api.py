@@ -87,7 +87,7 @@ class FakeMessagesAPI:
         self.refused: list[str] = []
         self._script: list[FakeReply] = []
         self._conditional: list[tuple[Expression, FakeReply]] = []
-        self._reply = reply
+        self.reply = reply
         self._window = window
         self._api_key = api_key
         self._rules = {"alternate": alternate, "prefill": prefill}
@@ -240,8 +240,8 @@ class FakeMessagesAPI:
         if self._script:
             return self._script.pop(0)
         text = f"the script of the fake API has no reply for request {len(self.requests)}"
-        if self._reply is not None:
-            return self._ask_test(self._reply, body)
+        if self.reply is not None:
+            return self._ask_test(self.reply, body)
         self.refused.append(text)
         raise Refused(400, text)
 

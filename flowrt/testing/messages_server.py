@@ -33,6 +33,12 @@ class Call:
     status: int | None = None
     _abandoned: Future[None] = field(default_factory=Future)
 
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages of the request."""
+        messages: list[dict[str, Any]] = self.body["messages"]
+        return messages
+
     async def abandoned(self) -> None:
         """Wait until the client has hung up before it had the whole answer."""
         await asyncio.shield(asyncio.wrap_future(self._abandoned))
