@@ -21,6 +21,7 @@ def build_request(
     tools: Sequence[dict[str, Any]],
     messages: Sequence[dict[str, Any]],
     stored: int = 0,
+    preamble: str | None = None,
     model: str | None = None,
     max_tokens: int | None = None,
     temperature: float | None = None,
@@ -31,13 +32,18 @@ def build_request(
 
     The outgoing copy has neighbouring turns of one role joined, results first, and is without
     blank text and unsigned thinking, which replies contain and requests may not (FB-11, FB-17).
-    `stored` is how many of the messages are in the store. With `cache`, the provider is told to
-    keep the prefix up to the tools and system prompt, up to the last of the `stored` messages, and
-    up to the end: the next turn and the next run read what this one wrote. The given messages are
-    not changed.
+    `stored` is how many of the messages are in the store. `preamble` is text for this run alone,
+    such as recalled facts; it stands in front of the user message that opened the run, which is
+    the first that is not stored, so that all before it stays as the provider has cached it.
+
+    With `cache`, the provider is told to keep the prefix up to the tools and system prompt, up to
+    the last of the `stored` messages, and up to the end: the next turn and the next run read what
+    this one wrote. The given messages are not changed.
 
     Raises `RequestInvalid` as `flowrt.llm.rules.enforce` does.
     """
+    if preamble is not None and not is_blank(preamble):
+        messages = _with_preamble(messages, preamble, stored)
     outgoing, last_stored = _outgoing(messages, stored)
     request = Request(
         messages=outgoing,
@@ -52,6 +58,23 @@ def build_request(
     if cache:
         _mark(request, last_stored)
     return request
+
+
+def _with_preamble(
+    messages: Sequence[dict[str, Any]], preamble: str, stored: int
+) -> Sequence[dict[str, Any]]:
+    """The messages with the preamble in front of the user's first that is not stored yet."""
+    block = {"type": "text", "text": preamble}
+    for index in range(stored, len(messages)):
+        content = messages[index]["content"]
+        if messages[index]["role"] == "user" and not any(map(_is_result, content)):
+            opened = {"role": "user", "content": [block, *content]}
+            return [*messages[:index], opened, *messages[index + 1 :]]
+    return [*messages, {"role": "user", "content": [block]}]
+
+
+def _is_result(block: Block) -> bool:
+    return block.get("type") == "tool_result"
 
 
 def _outgoing(messages: Sequence[dict[str, Any]], stored: int) -> tuple[list[dict[str, Any]], int]:
@@ -86,16 +109,22 @@ def join_turns(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _mark(request: Request, last_stored: int) -> None:
-    """Set cache breakpoints, on copies. The API allows four; these are three at the most."""
+    """Set cache breakpoints, on copies: four at the most, which is what the API allows.
+
+    The one on the user message before the last is where the request before this one ended. The
+    API looks back only 20 blocks from a breakpoint for what it knows, and one round of many
+    parallel calls is longer than that.
+    """
     if request.system:
         request.system[-1] = {**request.system[-1], "cache_control": _CACHE}
     elif request.tools:
         request.tools[-1] = {**request.tools[-1], "cache_control": _CACHE}
-    for index in {len(request.messages) - 1, last_stored}:
-        if index < 0 or index >= len(request.messages):
+    last = len(request.messages) - 1
+    for index in {last, last - 2, last_stored}:
+        if not 0 <= index <= last:
             continue  # nothing is stored, or a repair has made the list shorter
         message = request.messages[index]
-        *before, last = message["content"]
-        if last.get("type") not in _UNMARKED:
-            marked = {**last, "cache_control": _CACHE}
+        *before, end = message["content"]
+        if end.get("type") not in _UNMARKED:
+            marked = {**end, "cache_control": _CACHE}
             request.messages[index] = {"role": message["role"], "content": [*before, marked]}
