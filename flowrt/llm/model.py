@@ -23,7 +23,7 @@ class Request:
     `system` and `tools` are lists of Messages API blocks, `messages` are
     `{role, content: [block]}`.
     `max_tokens`, `model` and `temperature` None leave the choice to the connector. `purpose` is
-    for traces only.
+    for traces only. `sound` says that `flowrt.llm.rules` has found nothing against it.
     """
 
     messages: list[dict[str, Any]]
@@ -34,6 +34,7 @@ class Request:
     max_tokens: int | None = None
     temperature: float | None = None
     purpose: str = ""
+    sound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

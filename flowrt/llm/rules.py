@@ -35,11 +35,13 @@ def enforce(request: Request) -> None:
     """
     violations = check(request)
     if not violations:
+        request.sound = True
         return
     if os.environ.get(STRICT) != "1":
         request.messages = repair(request.messages)
         remaining = check(request)
         if not remaining:
+            request.sound = True
             _log.warning(
                 "a request was repaired before it was sent",
                 purpose=request.purpose,

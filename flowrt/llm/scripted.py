@@ -150,7 +150,7 @@ class ScriptedModel:
         """The next scripted reply. Raises what a real model would raise for a scripted `error`."""
         if len(self.requests) < self._keep:
             self.requests.append(request)
-        violations = check(request)
+        violations = [] if request.sound else check(request)
         if violations:
             raise RequestInvalid("the provider would refuse this: " + "; ".join(violations))
         entry = self._pick(request)

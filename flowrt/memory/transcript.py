@@ -45,7 +45,7 @@ class Thread:
         log = await self.space.read_log(self.key)
         if log is None:
             return Transcript()
-        entries = [Entry.decode(data) for data in log.entries]
+        entries = Entry.decode_all(log.entries)
         return Transcript(entries, Reading.from_json(log.head), log.version, log.generation)
 
     async def append(self, entries: Sequence[Entry], reading: Reading | None) -> None:
