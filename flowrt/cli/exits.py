@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,7 +17,14 @@ DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 def run_command(command: Callable[[], int], *, debug: bool) -> int:
     """Run a command and give the exit code for how it ended; tracebacks only with `debug`."""
     try:
-        return command()
+        code = command()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader has left, which is its right: `flowrt … | head -1`. What is still buffered
+        # would raise again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except KeyboardInterrupt:
         say("interrupted")
         return INTERRUPTED

@@ -110,8 +110,13 @@ def read_data(given: str | None) -> Any:
         except OSError as error:
             raise CallError(f"--data: cannot read {given[1:]!r}: {error.strerror}") from error
     else:
-        text = given
+        text = _argument(given)
     return _json(text, "--data")
+
+
+def _argument(given: str) -> str:
+    """An argument as UTF-8: under the C locale Python has read its bytes as something else."""
+    return os.fsencode(given).decode("utf-8", "replace")
 
 
 def _is_piped() -> bool:
@@ -145,7 +150,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def _object(text: str | None, what: str) -> dict[str, Any]:
-    value = {} if text is None else _json(text, what)
+    value = {} if text is None else _json(_argument(text), what)
     if not isinstance(value, dict):
         raise CallError(f"{what} must be a JSON object, found {value!r}")
     return value

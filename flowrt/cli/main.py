@@ -6,7 +6,6 @@ Each command is a module of its own, imported when it runs.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -166,12 +165,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Text is UTF-8 whatever the locale says (FB-102).
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    try:
-        app()
-    except BrokenPipeError:
-        # The reader has left, which is its right: `flowrt … | head -1`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    app()
 
 
 if __name__ == "__main__":

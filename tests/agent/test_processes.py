@@ -1,0 +1,131 @@
+"""Several processes on one conversation, and processes that are killed in the middle of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from flowrt.memory.entry import Entry
+from flowrt.memory.transcript import Thread, Transcript
+from flowrt.storage.tiers import Storage
+from tests.services import ECHO_TOOL, agent
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def scripted(**settings: Any) -> dict[str, Any]:
+    """The chat of `tests.services` on a scripted model: a tool round, then an answer."""
+    document = agent("", tools=[ECHO_TOOL], **settings)
+    last = "request.messages[request.messages.size() - 1].content[0]"
+    document["connectors"] = [
+        {
+            "name": "claude",
+            "type": "llm-scripted",
+            "settings": {
+                "replies": [
+                    {
+                        "when": f'{last}.type == "text"',
+                        "toolCalls": [{"name": "echo", "input": {"x": "y" * 200}}],
+                    },
+                    {"when": "true", "text": "answered"},
+                ]
+            },
+        }
+    ]
+    return document
+
+
+def start(config: Path, storage: str, thread: str, count: int, mode: str) -> subprocess.Popen[str]:
+    arguments = [str(config), storage, thread, str(count), mode]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.agent.conversing", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "LOG_LEVEL": "error"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path}/state.db"
+    url: str = request.getfixturevalue("redis_url")
+    return url
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "chat.yaml"
+    path.write_text(yaml.safe_dump(scripted()), encoding="utf-8")
+    return path
+
+
+async def stored(storage: str, thread: str) -> Transcript:
+    tiers = Storage.from_urls("test", storage, environ={})
+    try:
+        return await Thread(tiers.space("user"), thread).load()
+    finally:
+        await tiers.close()
+
+
+def whole_exchanges(entries: list[Entry]) -> list[str]:
+    """The questions of a transcript, after checking that each exchange is whole and in one piece."""
+    assert 0 == len(entries) % 4
+    questions = []
+    for at in range(0, len(entries), 4):
+        question, call, result, answer = (entry.message for entry in entries[at : at + 4])
+        assert ["user", "assistant", "user", "assistant"] == [
+            message["role"] for message in (question, call, result, answer)
+        ]
+        assert call["content"][0]["id"] == result["content"][0]["tool_use_id"]
+        assert "answered" == answer["content"][0]["text"]
+        questions.append(question["content"][0]["text"])
+    return questions
+
+
+async def test_messages_from_three_processes_are_all_in_the_transcript_each_whole(
+    config: Path, storage: str
+) -> None:
+    running = [start(config, storage, "shared", count, "together") for count in (9, 8, 8)]
+    printed = [process.communicate(timeout=100)[0].splitlines() for process in running]
+    assert [0, 0, 0] == [process.returncode for process in running]
+    questions = whole_exchanges((await stored(storage, "shared")).entries)
+    assert 25 == len(questions)
+    assert sorted(line for lines in printed for line in lines) == sorted(questions)
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_a_killed_process_loses_nothing_that_was_acknowledged(
+    config: Path, storage: str, seed: int
+) -> None:
+    moment = random.Random(seed)
+    thread = f"killed-{seed}"
+    with start(config, storage, thread, 10_000, "forever") as process:
+        assert process.stdout is not None
+        acknowledged = [process.stdout.readline().strip() for _ in range(moment.randrange(1, 12))]
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(moment.uniform(0, 0.02))
+        process.kill()
+        acknowledged += [line.strip() for line in process.stdout.read().splitlines()]
+    questions = whole_exchanges((await stored(storage, thread)).entries)
+    assert acknowledged == questions[: len(acknowledged)]
+    assert len(questions) - len(acknowledged) <= 1
+
+
+async def test_the_next_message_after_a_kill_does_not_wait(config: Path, tmp_path: Path) -> None:
+    storage = f"sqlite:{tmp_path}/state.db"
+    with start(config, storage, "t", 10_000, "forever") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    after = start(config, storage, "t", 1, "together")
+    assert "message" in after.communicate(timeout=30)[0]
+    assert 0 == after.returncode
