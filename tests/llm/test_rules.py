@@ -12,8 +12,8 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def call(name: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": name, "name": "look", "input": {}, **fields}
+def call(call_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "look", "input": {}, **fields}
 
 
 def result(name: str, content: Any = "found", **fields: Any) -> dict[str, Any]:
@@ -82,6 +82,11 @@ FAULTS: list[tuple[str, list[dict[str, Any]], str]] = [
         "arguments",
         turns(HI, [call("a", input="{")], [result("a")]),
         "messages[1].content[0]: the arguments are not an object",
+    ),
+    (
+        "made up tool",
+        turns(HI, [call("a", name="functions.look")], [result("a")]),
+        "messages[1].content[0]: the tool name 'functions.look' does not match",
     ),
     (
         "blank in a result",
