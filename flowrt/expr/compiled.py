@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from flowrt.expr.rewrite import Source
 from flowrt.expr.runtime import calls, cel, environment
 from flowrt.expr.texts import compile_text
-from flowrt.expr.values import NotJson, careful_value, json_value
+from flowrt.expr.values import careful_value, json_value
 
 # `'1' == 1` is false in CEL and 10 < 4.0 compares as on a number line (FB-85); the checker refuses
 # the literals all the same.
@@ -16,6 +16,9 @@ _COMPARISON = re.compile(
     r"found no matching overload for '(?:(?:_==_|_!=_|@in)'|_[<>]=?_' applied to '"
     r"\((?:int|uint|double), (?:int|uint|double)\))"
 )
+# What its C++ exceptions become in Python: `RuntimeError` is its own, the others are the library's
+# below it (`vector::reserve` for a length that no list has). `NotJson` is a `ValueError`.
+_FAILURES = (RuntimeError, ValueError, IndexError, OverflowError, MemoryError)
 
 
 class Problem(ValueError):
@@ -53,9 +56,9 @@ class Compiled:
             if type(value) is str and result.type() == self._error:
                 return Outcome(None, value)
             return Outcome(json_value(value), "")
-        except (RuntimeError, NotJson) as error:
-            if isinstance(error, RecursionError):
-                raise
+        except RecursionError:
+            raise
+        except _FAILURES as error:
             return Outcome(None, str(error))
         finally:
             calls.settle()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -330,6 +333,26 @@ def test_now_is_one_moment_within_an_evaluation_and_a_new_one_in_the_next() -> N
     assert len(seen) > 1
 
 
+def test_times_are_utc_wherever_the_service_runs() -> None:
+    script = (
+        "from flowrt.expr import Expression\n"
+        "from flowrt.message import Message\n"
+        "import datetime\n"
+        "found = Expression.compile('[now, timestamp(0), toJson(timestamp(0)), string(now)]')\n"
+        "now, zero, text, again = found.value(Message())\n"
+        "age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(now)\n"
+        "print(zero, text, abs(age.total_seconds()) < 60, again == now)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TZ": "America/New_York"},
+    )
+    expected = '1970-01-01T00:00:00Z "1970-01-01T00:00:00Z" True True\n'
+    assert expected == found.stdout, found.stderr
+
+
 def test_uuid_is_a_new_version_4_uuid_each_time_and_can_be_seeded() -> None:
     expression = Expression.compile("uuid()")
     assert re.fullmatch(
@@ -354,7 +377,7 @@ def test_a_constant_is_the_same_each_time_and_nobody_else_s() -> None:
 
 def test_a_constant_that_fails_fails_when_it_runs() -> None:
     expression = Expression.compile("1 / 0", PLACE)
-    with pytest.raises(ExpressionError, match="flows.yaml:12:7: divide by zero"):
+    with pytest.raises(ExpressionError, match=r"flows\.yaml:12:7: divide by zero"):
         expression.value(Message())
 
 
