@@ -19,7 +19,7 @@ PASSWORD = "p@ss:w/o?r[d]#%40 é"
 class RedisServer:
     """A server process on a free loopback port; it keeps its data in an append-only file."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, **options: str) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
@@ -30,12 +30,12 @@ class RedisServer:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        settings = ["port", str(self.port), "bind", "127.0.0.1", "dir", str(self._folder)]
-        settings += ["appendonly", "yes", "save", "", *self._options]
-        # Through a file: a password on the command line is cut at its first quote or blank.
-        lines = [f'{name} "{value}"' for name, value in zip(settings[::2], settings[1::2])]
+        settings = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(self._folder)}
+        settings |= {"appendonly": "yes", "save": "", "requirepass": PASSWORD}
+        settings |= {name.replace("_", "-"): value for name, value in self._options.items()}
+        lines = [f'{name} "{value}"\n' for name, value in settings.items()]
         config = self._folder / "redis.conf"
-        config.write_text("\n".join([*lines, f'requirepass "{PASSWORD}"']), encoding="utf-8")
+        config.write_text("".join(lines), encoding="utf-8")
         self._process = subprocess.Popen(
             [_executable(), str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

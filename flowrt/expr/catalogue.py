@@ -16,9 +16,11 @@ _OURS = """
 _LIBRARY = """
     trim lowerAscii upperAscii split join replace substring charAt indexOf lastIndexOf reverse
     format distinct sort sortBy flatten slice first last existsOne transformList transformMap
-    transformMapEntry orValue hasValue optMap optFlatMap unwrapOpt base64 math lists sets regex
-    strings optional cel
+    transformMapEntry orValue hasValue optMap optFlatMap unwrapOpt
 """
+NAMESPACES = ("base64", "math", "lists", "sets", "regex", "strings", "optional", "cel")
+"""What stands before the dot of a function's name."""
+
 FUNCTIONS = (*_LANGUAGE.split(), *_OURS.split(), *_LIBRARY.split())
 
 LATER = {

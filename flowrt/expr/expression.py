@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from flowrt.errors import ExpressionError, Position
+from flowrt.expr.compiled import Problem
 from flowrt.expr.functions import string_of
-from flowrt.expr.program import Problem, program
+from flowrt.expr.program import program
 from flowrt.expr.values import compact, kind_of
 from flowrt.message import Message
 

@@ -17,12 +17,20 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from flowrt.clock import SystemClock
-from flowrt.expr.values import compact, duration_text, json_value, kind_of, timestamp_text
+from flowrt.expr.values import (
+    compact,
+    duration_text,
+    fitting,
+    json_value,
+    kind_of,
+    timestamp_text,
+)
 from flowrt.ids import new_id
 from flowrt.message import clean, clean_text
 
 _CLOCK = SystemClock()
 _MOST_FIELDS = 10_000
+_MOST_NUMBERS = 10_000
 _Bytes = bytes | bytearray
 
 
@@ -39,28 +47,15 @@ def to_json(value: Any) -> str:
 def from_json(text: str) -> Any:
     """The decoded value. NaN, Infinity and numbers beyond a double are not JSON."""
     try:
-        return clean(_fitting(json.loads(text, parse_constant=_refuse), "fromJson"))
+        return clean(fitting(json.loads(text, parse_constant=_refuse)))
     except (json.JSONDecodeError, RecursionError) as error:
         shown = text if len(text) <= 80 else text[:80] + "…"
-        raise ValueError(f"fromJson: {error or 'nested too deeply'}, found {shown!r}") from error
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ValueError(f"fromJson: {what}, found {shown!r}") from error
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"fromJson: {constant} is not JSON")
-
-
-def _fitting(value: Any, function: str) -> Any:
-    """Integers that CEL cannot hold become doubles, as everywhere else."""
-    kind = type(value)
-    if kind is int and not -(2**63) <= value < 2**63:
-        return float(value)
-    if kind is float and math.isinf(value):
-        raise ValueError(f"{function}: a number is too large")
-    if kind is list:
-        return [_fitting(item, function) for item in value]
-    if kind is dict:
-        return {key: _fitting(item, function) for key, item in value.items()}
-    return value
 
 
 def to_form_data(fields: dict[Any, Any]) -> str:
@@ -88,19 +83,16 @@ def from_form_data(text: str) -> dict[str, Any]:
 
 def to_yaml(value: Any) -> str:
     """YAML, keys sorted; every text that a reader could take for something else is quoted."""
-    import yaml
+    from flowrt.expr.yaml12 import dump
 
-    text: str = yaml.safe_dump(
-        json_value(value), allow_unicode=True, default_flow_style=False, width=math.inf
-    )
-    return text.removesuffix("...\n")
+    return dump(json_value(value))
 
 
 def from_yaml(text: str) -> Any:
     """The decoded value, under YAML 1.2: `yes`, `on` and dates are text."""
     from flowrt.expr.yaml12 import load
 
-    return clean(_fitting(load(text), "fromYaml"))
+    return clean(fitting(load(text)))
 
 
 def to_env(values: dict[Any, Any]) -> str:
@@ -216,6 +208,13 @@ def merged(entries: list[dict[Any, Any]]) -> dict[Any, Any]:
                 raise ValueError(f"transformMapEntry: the key {key!r} is given twice")
             table[key] = value
     return table
+
+
+def numbers(count: int) -> list[int]:
+    """`lists.range`, bounded: the runtime's own takes 9 s and 3 GB for a hundred million."""
+    if count > _MOST_NUMBERS:
+        raise ValueError(f"lists.range({count}): at most {_MOST_NUMBERS:,} numbers")
+    return list(range(count))
 
 
 def pieces(items: list[Any] | dict[Any, Any]) -> list[list[Any]]:

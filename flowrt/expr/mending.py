@@ -53,8 +53,11 @@ class Calls:
         ledger = self._ledger
 
         def check(_result: None, _function: Any, arguments: tuple[Any, ...]) -> Any:
-            ledger.arguments.append(arguments)
-            value = implementation(*arguments)
+            try:
+                value = implementation(*arguments)
+            finally:
+                # Not before: an evaluation inside this call settles, and would free them in use.
+                ledger.arguments.append(arguments)
             ledger.results.append(value)
             return value
 

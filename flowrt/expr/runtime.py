@@ -100,6 +100,7 @@ def _functions() -> list[Any]:
         _declare("uuid", [[]], text, ours.new_uuid),
         _declare("_text_", anything, text, ours.string_of),
         _declare("_now_", [[]], kind.TIMESTAMP, ours.now),
+        _declare("_range_", [[whole]], kind.List(whole), ours.numbers),
         _declare("_pairs", [[items]], table, ours.pairs_of, member=True),
         _declare("_merged", [[items]], table, ours.merged, member=True),
         _declare("_pieces", [[items], [table]], items, ours.pieces, member=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from flowrt.expr.catalogue import FUNCTIONS, LATER, VARIABLES
+from flowrt.expr.catalogue import FUNCTIONS, LATER, NAMESPACES, VARIABLES
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
 _LINE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
@@ -13,7 +13,7 @@ _MISSING = re.compile(r"Key not found in map : (.*)$", re.DOTALL)
 _STATUS = re.compile(r"^[A-Z_]+: ")
 _CLASS = re.compile(r" \[[A-Z_]+\]$")
 _CHECKED = re.compile(r"found no matching overload for '(\S+)' applied to '\((.*)\)'")
-_CALLED = re.compile(r"No matching overloads found : ([^\s(]+)(?:\((.*)\))?")
+_CALLED = re.compile(r"No matching overloads found : (?:\((.*?)\)\.)?([^\s(]+)(?:\((.*)\))?")
 _OPERATOR = re.compile(r"^_(\S+?)_$|^(!|-)_$")
 _EXPECTING = re.compile(r" expecting \{.*\}$")
 _NUMBERS = frozenset({"int", "double", "uint"})
@@ -24,39 +24,63 @@ _TOO_DEEP = (
 )
 
 
-def compile_text(text: str, source: str, names: tuple[str, ...]) -> str:
-    """What is wrong with a source that does not compile."""
+def compile_text(text: str, source: str, names: tuple[str, ...], *, placed: bool = True) -> str:
+    """What is wrong with a source that does not compile.
+
+    `placed` says that the places in the runtime's text are the source's own.
+    """
     if "recursion" in text:
         return _TOO_DEEP
-    undeclared = _UNDECLARED.search(text)
+    undeclared = _UNDECLARED.findall(text)
     if undeclared:
-        return _unknown(undeclared[1], source, names)
+        return _unknown(undeclared, source, names)
     line = _LINE.search(text)
     if line is None:
         return _plain(text.splitlines()[0])
-    place = f"line {line[1]}, character {line[2]}" if "\n" in source else f"character {line[2]}"
     what = _CLASS.sub("", line[3])
     checked = _CHECKED.search(what)
     if checked:
         what = _no_operation(checked[1], checked[2])
     what = _EXPECTING.sub("", what).replace("mismatched input", "unexpected")
     what = what.replace("'<EOF>'", "the end")
-    return f"does not compile at {place}: {what}"
+    place = f"line {line[1]}, character {line[2]}" if "\n" in source else f"character {line[2]}"
+    return f"does not compile at {place}: {what}" if placed else f"does not compile: {what}"
 
 
-def _unknown(name: str, source: str, names: tuple[str, ...]) -> str:
+def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
+    """What is wrong with names the runtime does not know.
+
+    Where a macro is misspelt, its variables are unknown too: a name that is called comes first.
+    """
+    calls = [name for name in undeclared if _is_called(name, source)]
+    name = (calls or undeclared)[0]
     if name in LATER:
         return f"{name}() is not part of this version of flowrt; {LATER[name]}"
     name = name.partition(".")[0]
-    called = re.search(rf"\b{re.escape(name)}\s*\(", source) is not None
-    kind = "function" if called else "name"
-    known = FUNCTIONS if called else (*VARIABLES, *names, *FUNCTIONS)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.65)
+    if name in NAMESPACES:
+        member = re.search(rf"\b{name}\s*\.\s*(\w+)", source)
+        return f"{name}.{member[1]}() is not a function" if member else f"{name} is not a value"
+    if name in FUNCTIONS:
+        return f"{name}() does not take these arguments" if calls else f"{name} is a function"
+    known = FUNCTIONS if calls else (*VARIABLES, *names, *FUNCTIONS)
+    close = _closest(name, known)
+    kind = "function" if calls else "name"
     if close:
-        return f"unknown {kind} {name!r}; did you mean {close[0]!r}?"
-    if called:
-        return f"unknown function {name!r}; flowrt has CEL's own functions and the dialect's"
+        return f"unknown {kind} {name!r}; did you mean {close!r}?"
+    if calls:
+        return f"unknown function {name!r}; there are CEL's own functions and the dialect's"
     return f"unknown name {name!r}; the variables are {', '.join((*VARIABLES, *names))}"
+
+
+def _is_called(name: str, source: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\s*\(", source) is not None
+
+
+def _closest(name: str, known: tuple[str, ...]) -> str | None:
+    """The known name nearest to `name`; letters of another case are no distance."""
+    folded = {each.casefold(): each for each in reversed(known)}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
+    return folded[close[0]] if close else None
 
 
 def runtime_text(text: str) -> str:
@@ -70,7 +94,8 @@ def runtime_text(text: str) -> str:
             return said
     called = _CALLED.search(text)
     if called:
-        return _no_operation(called[1], called[2] or "")
+        types = ", ".join(part for part in (called[1], called[3]) if part)
+        return _no_operation(called[2], types)
     return _plain(text)
 
 
@@ -83,6 +108,7 @@ _SAID = {
         "the expression goes through more than 10,000 elements; filter less at a time, or use a "
         "foreach block"
     ),
+    "maximum recursion depth": "the data is nested too deeply",
     "argument optional_type": (
         "an optional stands inside a list or map; give it a value with .orValue(…)"
     ),
@@ -91,7 +117,7 @@ _SAID = {
 
 def _no_operation(function: str, types: str) -> str:
     """What a function or operator cannot take, and what it could."""
-    function = function.replace("_text_", "string")
+    function = function.replace("_text_", "string").replace("_range_", "lists.range")
     operator = _OPERATOR.match(function)
     name = f"'{(operator[1] or operator[2])}'" if operator else f"{function}()"
     found = [_NAMES.get(each, each) for each in types.split(", ")] if types else []

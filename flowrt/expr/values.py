@@ -53,6 +53,26 @@ def _whole(value: Any) -> Any:
     return value
 
 
+def fitting(value: Any) -> Any:
+    """The JSON value with integers beyond 64 bits as doubles, the nearest that CEL can hold.
+
+    Raises `NotJson` for one beyond the largest double, and for an infinity.
+    """
+    kind = type(value)
+    if kind is int and not -(2**63) <= value < 2**63:
+        try:
+            return float(value)
+        except OverflowError:
+            raise NotJson("a number is larger than any double") from None
+    if kind is float and math.isinf(value):
+        raise NotJson("a number is larger than any double")
+    if kind is list:
+        return [fitting(item) for item in value]
+    if kind is dict:
+        return {key: fitting(item) for key, item in value.items()}
+    return value
+
+
 def json_value(value: Any, path: str = "") -> Any:
     """A plain value of the runtime's as JSON: bytes in base64, RFC 3339 timestamps, ``90s``.
 

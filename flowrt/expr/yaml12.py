@@ -7,6 +7,7 @@ other.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable
 from typing import Any
@@ -53,6 +54,29 @@ def _float(_: Any, node: yaml.ScalarNode) -> float:
 
 _Loader.add_constructor(_CORE + "int", _integer)
 _Loader.add_constructor(_CORE + "float", _float)
+
+
+_AMBIGUOUS = re.compile("|".join(pattern for _, pattern, _ in _SCALARS))
+_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that also quotes what only YAML 1.2 takes for a number, and odd breaks."""
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        style = '"' if _BREAKS.search(value) else "'" if _AMBIGUOUS.fullmatch(value) else None
+        return self.represent_scalar(_CORE + "str", value, style)
+
+
+_Dumper.add_representer(str, _Dumper.text)
+
+
+def dump(value: Any) -> str:
+    """The JSON value as YAML, keys sorted, which any reader takes for what it is."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, allow_unicode=True, default_flow_style=False, width=math.inf
+    )
+    return text.removesuffix("...\n")
 
 
 def load(text: str) -> Any:

@@ -1,32 +1,35 @@
 """Anthropic's Messages API as a `ChatModel`, over the official SDK.
 
-The SDK does what is its job: connections, authentication, retries. Its typed objects are passed
-by: requests go out as the blocks they are and replies are read as JSON, so that blocks which
-neither the SDK nor flowrt knows survive byte for byte (FB-17), and nothing is converted twice.
+The SDK does connections, authentication and headers. Its typed objects are passed by: requests go
+out as the blocks they are and replies are read as JSON, so that blocks which neither the SDK nor
+flowrt knows survive byte for byte (FB-17), and nothing is converted twice. Its retries are off:
+`flowrt.llm.retry` says why.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import random
+import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from flowrt.clock import Clock, SystemClock
-from flowrt.errors import ConnectorError, ModelError, ModelRefused, RequestInvalid, describe
-from flowrt.llm.anthropic_errors import BrokenReply, failure, retries_of, status_failure
+from flowrt.errors import ConnectorError, ModelRefused, RequestInvalid, describe
+from flowrt.llm.anthropic_errors import BrokenReply, Failures
 from flowrt.llm.anthropic_reply import ReplyStream, read_reply
 from flowrt.llm.anthropic_thinking import ForeignThinking, lacks_thinking
 from flowrt.llm.model import Delta, Reply, Request
+from flowrt.llm.retry import Transient, with_retries
 from flowrt.observe.log import get_logger
 
 if TYPE_CHECKING:
     import anthropic
     import httpx2
 
+API = "https://api.anthropic.com"
 PATH = "/v1/messages"
 
 # A reply this long may take more than ten minutes, and connections that are silent for so long are
@@ -34,7 +37,6 @@ PATH = "/v1/messages"
 _STREAM_ABOVE = 21_333
 
 _CONNECT_TIMEOUT = 5.0
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 
 _log = get_logger("flowrt.llm")
 
@@ -44,11 +46,11 @@ Thinking = Literal["off", "adaptive", "budgeted"]
 class AnthropicModel:
     """A model of Anthropic, or of whatever speaks the Messages API at `base_url`.
 
-    `timeout` is the longest silence in seconds, `max_retries` how often a call is sent again after
-    408, 409, 429, 5xx, an overload inside a stream, or a broken connection; waits double from half
-    a second and follow `retry-after`. Without `base_url`, `ANTHROPIC_BASE_URL` counts. The SDK
-    takes more than a second to import, so that happens at `start` or at the first call, in a
-    thread. After `close` the model can be started again, also in another event loop.
+    `timeout` is the longest silence in seconds, and the longest time that retries may begin in.
+    `max_retries` is how often a call is sent again after 408, 409, 429, 5xx, an overload inside a
+    stream, or a broken connection. Without `base_url`, `ANTHROPIC_BASE_URL` counts. The SDK takes
+    more than a second to import, so that happens at `start` or at the first call, in a thread.
+    After `close` the model can be started again, also in another event loop.
 
     Raises `ConnectorError` for an `api_key` that no HTTP header can hold.
     """
@@ -79,7 +81,7 @@ class AnthropicModel:
             )
         self._model = model
         self._max_tokens = max_tokens
-        self._base_url = base_url
+        self._base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or API
         self._thinking = thinking
         self._thinking_budget = thinking_budget or 0
         self._timeout = timeout
@@ -88,6 +90,8 @@ class AnthropicModel:
         self._client: anthropic.AsyncAnthropic | None = None
         self._opening = threading.Lock()
         self._foreign = ForeignThinking()
+        url = self._base_url.rstrip("/") + PATH
+        self._failures = Failures(name, url, self._api_key)
 
     async def start(self) -> None:
         """Import the SDK and make the client; without it, the first call does. May be repeated."""
@@ -98,6 +102,13 @@ class AnthropicModel:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def complete(
         self, request: Request, on_delta: Callable[[Delta], None] | None = None
@@ -124,9 +135,18 @@ class AnthropicModel:
         body: dict[str, Any],
         on_delta: Callable[[Delta], None] | None,
     ) -> Reply:
-        if on_delta is None and body["max_tokens"] <= _STREAM_ABOVE:
-            return await self._whole(client, body)
-        return await self._streamed(client, {**body, "stream": True}, on_delta)
+        async def attempt() -> Reply:
+            if on_delta is None and body["max_tokens"] <= _STREAM_ABOVE:
+                return await self._whole(client, body)
+            return await self._streamed(client, {**body, "stream": True}, on_delta)
+
+        return await with_retries(
+            attempt,
+            retries=self._max_retries,
+            patience=self._timeout,
+            clock=self._clock,
+            name=self.name,
+        )
 
     async def _open(self) -> anthropic.AsyncAnthropic:
         return await asyncio.to_thread(self._make_client)
@@ -139,7 +159,7 @@ class AnthropicModel:
                 self._client = anthropic.AsyncAnthropic(
                     api_key=self._api_key,
                     base_url=self._base_url,
-                    max_retries=self._max_retries,
+                    max_retries=0,
                     timeout=anthropic.Timeout(
                         self._timeout, connect=min(self._timeout, _CONNECT_TIMEOUT)
                     ),
@@ -177,11 +197,11 @@ class AnthropicModel:
         body["thinking"] = {"type": "enabled", "budget_tokens": self._thinking_budget}
 
     async def _whole(self, client: anthropic.AsyncAnthropic, body: dict[str, Any]) -> Reply:
-        async with self._sent(client, body, self._max_retries) as response:
+        async with self._sent(client, body) as response:
             try:
                 return read_reply(json.loads(response.content))
             except (ValueError, BrokenReply) as error:
-                raise self._failure(client, f"the answer is not a message: {error}") from error
+                raise self._failures.of_reply(error) from error
 
     async def _streamed(
         self,
@@ -189,29 +209,22 @@ class AnthropicModel:
         body: dict[str, Any],
         on_delta: Callable[[Delta], None] | None,
     ) -> Reply:
-        retries = self._max_retries
-        wait = _FIRST_WAIT
-        while True:
-            stream = ReplyStream(on_delta)
-            try:
-                async with self._sent(client, body, retries) as response:
-                    retries -= retries_of(response)
-                    return await _read(stream, response)
-            except BrokenReply as broken:
-                if stream.delivered or retries <= 0 or not broken.passing:
-                    text = f"{broken}, after a part was delivered" if stream.delivered else broken
-                    raise self._failure(client, str(text), status=broken.status) from broken
-                _log.warning("a stream broke before it said anything; asking again",
-                             connector=self.name, error=str(broken))  # fmt: skip
-            retries -= 1
-            await self._clock.sleep(wait * random.uniform(0.75, 1))  # noqa: S311 - jitter
-            wait = min(2 * wait, _LONGEST_WAIT)
+        stream = ReplyStream(on_delta)
+        try:
+            async with self._sent(client, body) as response:
+                return await _read(stream, response)
+        except BrokenReply as broken:
+            failure = self._failures.of_reply(broken)
+            if stream.delivered and isinstance(failure, Transient):
+                # The listener has the beginning: a second attempt would tell it twice (FB-23).
+                raise failure.error from broken
+            raise failure from broken
 
     @asynccontextmanager
     async def _sent(
-        self, client: anthropic.AsyncAnthropic, body: dict[str, Any], retries: int
+        self, client: anthropic.AsyncAnthropic, body: dict[str, Any]
     ) -> AsyncIterator[httpx2.Response]:
-        """The response to `body`, closed at the end. What the SDK raises becomes a `ModelError`."""
+        """The response to `body`, closed at the end. What the SDK raises is told in our errors."""
         import anthropic
         import httpx2
 
@@ -220,36 +233,20 @@ class AnthropicModel:
                 PATH,
                 cast_to=httpx2.Response,
                 body=body,
-                options={"max_retries": retries},
                 stream="stream" in body,
                 stream_cls=anthropic.AsyncStream[Any],
             )
         except UnicodeEncodeError as error:
             raise RequestInvalid(f"the request holds text that is not Unicode: {error}") from error
         except anthropic.APIStatusError as error:
-            raise status_failure(self._where(client), error, self._api_key) from error
+            raise self._failures.of_status(error, self._clock.now()) from error
         except anthropic.APIConnectionError as error:
-            cause = error.__cause__ or error
-            text = f"{type(cause).__name__}: {describe(cause)}; is it up and reachable from here?"
-            raise self._failure(client, text) from error
+            raise self._failures.of_connection(error) from error
         response = cast("httpx2.Response", sent)  # asked for with `cast_to`, streaming or not
         try:
-            if repeated := retries_of(response):
-                _log.warning("the model answered after retries",
-                             connector=self.name, retries=repeated)  # fmt: skip
             yield response
         finally:
             await response.aclose()
-
-    def _where(self, client: anthropic.AsyncAnthropic) -> str:
-        """`connector 'claude': llm-anthropic stream: Post "https://…"` (dialect 8)."""
-        url = f"{str(client.base_url).rstrip('/')}{PATH}"
-        return f'connector {self.name!r}: llm-anthropic stream: Post "{url}"'
-
-    def _failure(
-        self, client: anthropic.AsyncAnthropic, text: str, *, status: int | None = None
-    ) -> ModelError:
-        return failure(f"{self._where(client)}: {text}", status, self._api_key)
 
 
 async def _read(stream: ReplyStream, response: httpx2.Response) -> Reply:

@@ -10,18 +10,35 @@ from flowrt.llm.anthropic_errors import BrokenReply, event_failure
 from flowrt.llm.model import Block, Delta, Reply, Usage
 from flowrt.message import clean
 
-_REQUIRED: dict[str, type] = {"content": list, "stop_reason": str}
+# What later parts rely on, by type of block. Types that are not here are kept as they are.
+_FIELDS: dict[str, dict[str, type]] = {
+    "text": {"text": str},
+    "thinking": {"thinking": str},
+    "tool_use": {"id": str, "name": str, "input": dict},
+}
 
 
 def read_reply(message: Any) -> Reply:
-    """The reply in a decoded message. Raises `BrokenReply` where it is not one."""
-    for key, kind in _REQUIRED.items():
-        if not isinstance(message, dict) or not isinstance(message.get(key), kind):
-            raise BrokenReply(f"{key} is missing in {json.dumps(message)[:200]}", status=502)
-    content = clean(message["content"])
-    return Reply(
-        content, message["stop_reason"], message.get("model", ""), read_usage(message.get("usage"))
-    )
+    """The reply in a decoded message. Raises `BrokenReply` where it is not one.
+
+    Checked here once: what a gateway sends out of shape would otherwise be stored, and break each
+    later run of the thread.
+    """
+    match message:
+        case {"content": list(content), "stop_reason": str(stop_reason)}:
+            for index, block in enumerate(content):
+                _check_block(block, f"content[{index}]")
+            usage = read_usage(message.get("usage"))
+            return Reply(clean(content), stop_reason, str(message.get("model", "")), usage)
+    raise BrokenReply(f"content or stop_reason is missing in {json.dumps(message)[:200]}")
+
+
+def _check_block(block: Any, place: str) -> None:
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        raise BrokenReply(f"{place} has no type: {json.dumps(block)[:200]}")
+    for name, kind in _FIELDS.get(block["type"], {}).items():
+        if not isinstance(block.get(name), kind):
+            raise BrokenReply(f"{place}.{name} is missing in {json.dumps(block)[:200]}")
 
 
 def read_usage(usage: dict[str, Any] | None) -> Usage | None:
@@ -83,7 +100,7 @@ class ReplyStream:
     def _handle(self, data: bytes) -> None:
         try:
             delta = self._take(json.loads(data))
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise BrokenReply(f"a stream event is malformed: {data[:200]!r}") from error
         if delta is not None and self._on_delta is not None:
             self.delivered = True

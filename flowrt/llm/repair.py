@@ -6,13 +6,18 @@ happens here leaves a log line. The given messages and blocks are never changed.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from flowrt.llm.model import Block
 from flowrt.message import clean
 
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+
 NO_RESULT = "interrupted: no result was recorded for this call"
 NOTHING_SAID = "the tool failed and said nothing"
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 Message = dict[str, Any]
 
@@ -55,6 +60,29 @@ def sendable(block: Block) -> bool:
     return True
 
 
+def sendable_blocks(content: list[Block]) -> list[Block]:
+    """What of a turn's content may be sent; the same list where that is all of it.
+
+    Models call tools that do not exist, under names that the API takes in a reply and refuses in a
+    request for ever after. The answer has told the model so; the name goes out in its letters.
+    """
+    for block in content:
+        if not sendable(block) or not has_good_name(block):
+            return [_renamed(other) for other in content if sendable(other)]
+    return content
+
+
+def has_good_name(block: Block) -> bool:
+    """Whether the block, if it is a call, names its tool as the API demands (FB-20)."""
+    return block.get("type") != "tool_use" or bool(TOOL_NAME.fullmatch(block["name"]))
+
+
+def _renamed(block: Block) -> Block:
+    if has_good_name(block):
+        return block
+    return {**block, "name": _NOT_IN_NAMES.sub("_", block["name"])[:128] or "_"}
+
+
 def is_blank(text: str) -> bool:
     """Whether there is nothing but white space, as the API sees it."""
     return not text or text.isspace()
@@ -79,9 +107,9 @@ def _open_calls(messages: list[Message]) -> list[str]:
 
 def _sound_turn(content: list[Block], seen: set[str]) -> list[Block]:
     sound: list[Block] = []
-    for block in content:
+    for block in sendable_blocks(content):
         kind = block.get("type")
-        if kind == "tool_result" or not sendable(block):
+        if kind == "tool_result":
             continue
         if kind == "tool_use":
             if block["id"] in seen:

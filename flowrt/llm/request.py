@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowrt.llm.model import Block, Request
-from flowrt.llm.repair import is_blank, results_first, sendable
+from flowrt.llm.repair import is_blank, results_first, sendable_blocks
 from flowrt.llm.rules import enforce
 
 _CACHE = {"type": "ephemeral"}
@@ -31,7 +31,8 @@ def build_request(
     """A request in the provider's form, checked by `flowrt.llm.rules`.
 
     The outgoing copy has neighbouring turns of one role joined, results first, and is without
-    blank text and unsigned thinking, which replies contain and requests may not (FB-11, FB-17).
+    blank text and unsigned thinking, which replies contain and requests may not (FB-11, FB-17);
+    calls of tools that were made up are renamed where the API refuses their names.
     `stored` is how many of the messages are in the store. `preamble` is text for this run alone,
     such as recalled facts; it stands in front of the user message that opened the run, which is
     the first that is not stored, so that all before it stays as the provider has cached it.
@@ -83,7 +84,7 @@ def _outgoing(messages: Sequence[dict[str, Any]], stored: int) -> tuple[list[dic
     last_stored = -1
     role = ""
     for index, message in enumerate(messages):
-        content = _sendable(message["content"])
+        content = sendable_blocks(message["content"])
         if content:
             if message["role"] == role:
                 together = results_first(outgoing[-1]["content"] + content)
@@ -94,13 +95,6 @@ def _outgoing(messages: Sequence[dict[str, Any]], stored: int) -> tuple[list[dic
         if index == stored - 1:
             last_stored = len(outgoing) - 1
     return outgoing, last_stored
-
-
-def _sendable(content: list[Block]) -> list[Block]:
-    for block in content:
-        if not sendable(block):
-            return [other for other in content if sendable(other)]
-    return content
 
 
 def join_turns(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,18 +9,15 @@ user turns in a row are accepted by the API and refused here, because answers ge
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 from flowrt.errors import RequestInvalid
 from flowrt.llm.model import Block, Request
-from flowrt.llm.repair import is_blank, is_unicode, repair
+from flowrt.llm.repair import TOOL_NAME, has_good_name, is_blank, is_unicode, repair
 from flowrt.observe.log import get_logger
 
 STRICT = "FLOWRT_STRICT_REQUESTS"
 """The environment variable that turns repairs into errors, with the value 1."""
-
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 _log = get_logger("flowrt.llm.rules")
 
@@ -124,16 +121,18 @@ def _block_fault(block: Block, role: str) -> str:
         case "tool_result":
             return "results must be in a user message" if role != "user" else _result_fault(block)
         case "tool_use":
-            if role != "assistant":
-                return "calls must be in an assistant message"
-            return "" if isinstance(block["input"], dict) else "the arguments are not an object"
+            return "calls must be in an assistant message" if role == "user" else _call_fault(block)
+        case "thinking" | "redacted_thinking" if role == "user":
+            return "thinking must be in an assistant message"
         case "thinking":
-            if role != "assistant":
-                return "thinking must be in an assistant message"
             return "" if block.get("signature") else "the thinking is not signed"
-        case "redacted_thinking":
-            return "" if role == "assistant" else "thinking must be in an assistant message"
     return ""
+
+
+def _call_fault(block: Block) -> str:
+    if not has_good_name(block):
+        return f"the tool name {block['name']!r} does not match {TOOL_NAME.pattern}"
+    return "" if isinstance(block["input"], dict) else "the arguments are not an object"
 
 
 def _result_fault(block: Block) -> str:

@@ -6,14 +6,20 @@ It is as strict as the real API: a request that breaks the provider's rules fail
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from flowrt.clock import Clock, SystemClock
-from flowrt.errors import ModelError, ModelRefused, ModelUnavailable, RequestInvalid
+from flowrt.errors import (
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    PromptTooLong,
+    RequestInvalid,
+)
 from flowrt.ids import new_id
 from flowrt.llm.estimate import estimate_fixed, estimate_message
 from flowrt.llm.model import Block, Delta, Reply, Request, Usage
@@ -45,6 +51,7 @@ class ScriptedUsage(_Entry):
     output_tokens: int = Field(default=0, description="Tokens of the reply.")
     cached_tokens: int = Field(default=0, description="Prompt tokens read from the cache.")
     cache_write_tokens: int = Field(default=0, description="Prompt tokens written to the cache.")
+    thinking_tokens: int = Field(default=0, description="Tokens of the reply that were thinking.")
 
 
 class ScriptedReply(_Entry):
@@ -157,7 +164,7 @@ class ScriptedModel:
         if entry.delay:
             await self._clock.sleep(entry.delay)
         if entry.error is not None:
-            raise _failure(entry)
+            raise _failure(entry.error, entry.message or f"scripted failure {entry.error}")
         blocks = entry.blocks()
         if on_delta is not None:
             _stream(blocks, on_delta)
@@ -201,13 +208,18 @@ def request_view(request: Request) -> dict[str, Any]:
 
 
 def _message_text(message: dict[str, Any]) -> str:
-    parts = []
-    for block in message["content"]:
+    return "\n".join(_texts(message["content"]))
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+        return
+    for block in content or ():
         if block.get("type") == "text":
-            parts.append(block["text"])
-        elif block.get("type") == "tool_result" and isinstance(block.get("content"), str):
-            parts.append(block["content"])
-    return "\n".join(parts)
+            yield block["text"]
+        elif block.get("type") == "tool_result":
+            yield from _texts(block.get("content"))
 
 
 def _prompt_tokens(request: Request) -> int:
@@ -222,11 +234,11 @@ def _usage(entry: ScriptedReply, request: Request) -> Usage:
     return Usage(input_tokens=_prompt_tokens(request), output_tokens=reply)
 
 
-def _failure(entry: ScriptedReply) -> ModelError:
-    text = entry.message or f"scripted failure {entry.error}"
-    status = entry.error or 0
+def _failure(status: int, text: str) -> ModelError:
     if status in (408, 409, 429) or status >= 500:
         return ModelUnavailable(text, status=status)
+    if status == 400 and "prompt is too long" in text:
+        return PromptTooLong(text, status=status)
     return ModelRefused(text, status=status)
 
 

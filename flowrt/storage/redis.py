@@ -85,7 +85,9 @@ class RedisStore:
                 max_connections=CONNECTIONS,
                 timeout=COMMAND_SECONDS,
                 socket_connect_timeout=CONNECT_SECONDS,
-                socket_timeout=COMMAND_SECONDS,
+                # Timed in `_call`: the library would use `wait_for`, which in Python 3.11 swallows
+                # a cancellation that comes together with the result.
+                socket_timeout=None,
                 protocol=2,
                 # The library's own default repeats writes, and tries a closed port for seconds.
                 # A connection that died while it lay idle is noticed and replaced before its use.
@@ -111,12 +113,17 @@ class RedisStore:
         if self._client is None:
             raise StoreError(f"storage {self.url} is not open")
         try:
-            try:
+            async with asyncio.timeout(COMMAND_SECONDS):
+                try:
+                    return await command()
+                except exceptions.ConnectionError:
+                    if not again:
+                        raise
                 return await command()
-            except exceptions.ConnectionError:
-                if not again:
-                    raise
-            return await command()
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"storage {self.url} did not answer within {COMMAND_SECONDS:.0f} s"
+            ) from error
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(
                 f"storage {self.url} cannot be reached: {mask_text(str(error))}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from flowrt.errors import LeaseLost, StoreError
@@ -39,20 +39,20 @@ class RedisLease:
 
     async def claim(self) -> bool:
         """Take the key unless somebody has it. Cancelled or failed, it leaves nothing held."""
+        claiming = asyncio.ensure_future(self._ask("claim", self._token, self._milliseconds))
         try:
-            taken = await self._script("claim", [self._name], [self._token, self._milliseconds])
+            return bool(await asyncio.shield(claiming))
         except asyncio.CancelledError:
-            # The claim may have reached the server, and nobody would ever release it.
-            await self.release()
+            # Cut off on its way, the claim could overtake the release that follows it.
+            await asyncio.wait([self._soon(self._undo(claiming))])
             raise
         except StoreError:
-            # Not waited for: the server has just failed to answer in time.
-            self._release_soon()
+            # It may have arrived all the same. Not waited for: the server is slow to answer.
+            self._soon(self._give_back())
             raise
-        return bool(taken)
 
     async def renew(self) -> None:
-        held = await self._script("renew", [self._name], [self._token, self._milliseconds])
+        held = await self._ask("renew", self._token, self._milliseconds)
         if not held:
             lost, self._on_lost = self._on_lost, None
             if lost is not None:
@@ -62,7 +62,8 @@ class RedisLease:
     async def release(self) -> None:
         if self._released:
             return
-        task = self._release_soon()
+        self._released = True
+        task = self._soon(self._give_back())
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -70,16 +71,24 @@ class RedisLease:
             await asyncio.wait([task])
             raise
 
-    def _release_soon(self) -> asyncio.Task[None]:
-        self._released = True
-        task = asyncio.create_task(self._release(), name=f"release {self.key!r}")
+    def _ask(self, script: str, *arguments: Any) -> Awaitable[Any]:
+        return self._script(script, [self._name], list(arguments))
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` to its end, whoever is cancelled; the store waits for it when it closes."""
+        task = asyncio.create_task(work, name=f"release {self.key!r}")
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
         return task
 
-    async def _release(self) -> None:
+    async def _undo(self, claiming: asyncio.Future[Any]) -> None:
+        await asyncio.wait([claiming])
+        if claiming.exception() is not None or claiming.result():
+            await self._give_back()
+
+    async def _give_back(self) -> None:
         try:
-            await self._script("release", [self._name], [self._token])
+            await self._ask("release", self._token)
         except StoreError as error:
             _log.warning(
                 "a lease was not released and will run out", key=self.key, error=str(error)

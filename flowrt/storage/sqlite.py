@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from flowrt.clock import Clock, SystemClock
-from flowrt.errors import StoreError, StoreUnavailable, VersionConflict
+from flowrt.errors import StoreError, VersionConflict
 from flowrt.storage.encoding import (
     JSON,
     LOG,
@@ -25,28 +21,20 @@ from flowrt.storage.encoding import (
     kind_name,
     lifetime,
 )
-from flowrt.storage.filelock import FileLease, LockFile, make_private_folder, try_file_lease
+from flowrt.storage.filelock import FileLease, LockFile, try_file_lease
 from flowrt.storage.protocol import Key, Log, Page, Stored
-from flowrt.storage.sqlite_schema import (
-    PAGE_BYTES,
-    SEQ_BITS,
-    drop,
-    drop_entries,
-    migrate,
-    purge,
-    span,
-)
-from flowrt.storage.sqlite_worker import Worker, is_busy
+from flowrt.storage.sqlite_schema import SEQ_BITS, drop, drop_entries, purge, span
 
-BUSY_SECONDS = 10.0
-"""How long a write waits for another process's transaction before it fails."""
+if TYPE_CHECKING:
+    import sqlite3
+
+    from flowrt.storage.sqlite_worker import Worker
 
 _PURGED = 4
 """Expired keys that a write with a lifetime removes on its way."""
 
 T = TypeVar("T")
 _FIND = "SELECT id, kind, version, generation, seq, data FROM keys WHERE space = ? AND name = ?"
-
 _DEAD = "SELECT id, kind FROM keys WHERE space = ? AND name = ?"
 
 
@@ -69,24 +57,27 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | Path, *, clock: Clock | None = None) -> None:
-        self.path = Path(path)
+        # Absolute: the process may change its working directory while the store is open.
+        self.path = Path(path).expanduser().absolute()
         self.url = f"sqlite:{path}"
         self._clock = clock or SystemClock()
         self._writer: Worker | None = None
         self._reader: Worker | None = None
         self._lock: LockFile | None = None
-        self._inode = 0
 
     async def open(self) -> None:
-        """Create the file and its folders where they are missing, and migrate it."""
+        """Create the file and its folders where they are missing, and migrate it.
+
+        SQLite is imported here: a run that uses no store does not pay for it.
+        """
         if self._writer is not None:
             return
-        writer = Worker(self._create, writes=True, check=self._check_file)
-        reader = Worker(self._connect, writes=False, check=self._check_file)
-        try:
-            await writer.start()
-        except (OSError, sqlite3.Error) as error:
-            raise StoreUnavailable(f"storage {self.url} cannot be opened: {error}") from error
+        from flowrt.storage.sqlite_file import SqliteFile
+        from flowrt.storage.sqlite_worker import Worker
+
+        file = SqliteFile(self.path, self.url, self._clock)
+        writer, reader = Worker(file, writes=True), Worker(file, writes=False)
+        await writer.start()
         try:
             await reader.start()
         except BaseException:
@@ -105,62 +96,16 @@ class SqliteStore:
             if worker is not None:
                 await worker.stop()
 
-    def _create(self) -> sqlite3.Connection:
-        make_private_folder(self.path.parent)
-        # Not where the file is there already: closing it would drop the locks that other
-        # connections of this process hold on it. SQLite gives -wal and -shm the same permissions.
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        db = self._connect()
-        try:
-            db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            _use_wal(db)
-            db.execute("PRAGMA wal_autocheckpoint = 4000")
-            migrate(db)
-            db.execute("BEGIN IMMEDIATE")
-            purge(db, self._now(), 1000)
-            db.execute("COMMIT")
-        except BaseException:
-            db.close()
-            raise
-        self._inode = self.path.stat().st_ino
-        return db
-
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-        db.execute("PRAGMA synchronous = NORMAL")
-        return db
-
-    def _check_file(self) -> None:
-        """SQLite would write on into a file that was removed, and all of it would be gone."""
-        try:
-            same = self.path.stat().st_ino == self._inode
-        except OSError:
-            same = False
-        if not same:
-            raise StoreUnavailable(
-                f"storage {self.url} is gone: the file was removed or replaced while it was open; "
-                "restart what uses it"
-            )
-
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._do(self._writer, work)
+        return await self._open_worker(self._writer).do(work)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._do(self._reader, work)
+        return await self._open_worker(self._reader).do(work)
 
-    async def _do(self, worker: Worker | None, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _open_worker(self, worker: Worker | None) -> Worker:
         if worker is None:
             raise StoreError(f"storage {self.url} is not open")
-        try:
-            return await worker.do(work)
-        except sqlite3.Error as error:
-            if is_busy(error):
-                raise StoreUnavailable(
-                    f"storage {self.url} is locked: another process has been writing to it "
-                    f"for {BUSY_SECONDS:.0f} s"
-                ) from error
-            raise StoreError(f"storage {self.url} failed: {error}") from error
+        return worker
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
@@ -356,20 +301,6 @@ class SqliteStore:
             (*place, *values),
         )
         return int(added.lastrowid or 0), 1
-
-
-def _use_wal(db: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, which SQLite refuses without waiting while others do so."""
-    until = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-        else:
-            return
 
 
 def _add(db: sqlite3.Connection, log: int, seq: int, entries: Sequence[bytes]) -> None:

@@ -7,10 +7,14 @@ point order. Pages are small, because a page is the least that a commit writes.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from flowrt.errors import StoreError
 from flowrt.storage.encoding import LOG
+
+if TYPE_CHECKING:
+    import sqlite3
 
 APPLICATION = 0x666C7274
 """``flrt``, in the header of the file: a database of another program is left alone."""
@@ -37,7 +41,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [m001_initial]
 def migrate(db: sqlite3.Connection) -> None:
     """Bring a database to the newest schema, in one transaction.
 
-    Raises `sqlite3.DatabaseError` for one of a newer flowrt or of another program.
+    Raises `StoreError` for one of a newer flowrt or of another program.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -45,9 +49,9 @@ def migrate(db: sqlite3.Connection) -> None:
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != APPLICATION and (tables or at):
-            raise sqlite3.DatabaseError("it is a database of another program; name another file")
+            raise StoreError("it is a database of another program; name another file")
         if at > len(MIGRATIONS):
-            raise sqlite3.DatabaseError(
+            raise StoreError(
                 f"it has schema {at}, this flowrt knows those up to {len(MIGRATIONS)}; "
                 "use a newer flowrt or another file"
             )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from flowrt.errors import FlowrtError
+from flowrt.storage.sqlite_file import SqliteFile, is_busy
 
 T = TypeVar("T")
 
@@ -34,28 +35,23 @@ class Worker:
     not keep its own stores waiting.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], sqlite3.Connection],
-        *,
-        writes: bool,
-        check: Callable[[], None],
-    ) -> None:
-        self._connect = connect
+    def __init__(self, file: SqliteFile, *, writes: bool) -> None:
+        self._file = file
         self._writes = writes
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
-        self._check = check
         self._commits = 0
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._goodbye: _Job | None = None
 
     async def start(self) -> None:
-        """Start the thread and wait for its connection. Raises what connecting raised."""
+        """Start the thread and wait for its connection. Raises `StoreUnavailable`."""
         hello = self._job(lambda db: None)
         name = "flowrt-sqlite-" + ("write" if self._writes else "read")
         threading.Thread(target=self._run, args=(hello,), name=name, daemon=True).start()
         try:
             await hello.future
+        except sqlite3.Error as error:
+            raise self._file.explain(error) from error
         except asyncio.CancelledError:
             self._jobs.put(None)
             raise
@@ -67,10 +63,16 @@ class Worker:
         await self._goodbye.future
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` and give its result. Cancelled, it happens whole or not at all."""
+        """Run `work` and give its result. Cancelled, it happens whole or not at all.
+
+        Raises what `work` raised, or `StoreError` where SQLite failed.
+        """
         job = self._job(work)
         self._jobs.put(job)
-        result: T = await job.future
+        try:
+            result: T = await job.future
+        except sqlite3.Error as error:
+            raise self._file.explain(error) from error
         return result
 
     def _job(self, work: Callable[[sqlite3.Connection], Any]) -> _Job:
@@ -79,7 +81,7 @@ class Worker:
 
     def _run(self, hello: _Job) -> None:
         try:
-            db = self._connect()
+            db = self._file.create() if self._writes else self._file.connect()
         except Exception as error:  # noqa: BLE001 - raised again by `start`
             _settle([hello], [error])
             return
@@ -110,7 +112,7 @@ class Worker:
 
     def _execute(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
         try:
-            self._check()
+            self._file.check()
             return self._transact(db, jobs)
         except Exception as error:  # noqa: BLE001 - goes to whoever asked for the work
             # Locked by another process: trying each work alone would only wait again.
@@ -151,13 +153,6 @@ def _attempt(db: sqlite3.Connection, job: _Job) -> Any:
         return job.work(db)
     except FlowrtError as error:
         return error
-
-
-def is_busy(error: Exception) -> bool:
-    """Whether another connection did not let go in time."""
-    # Errors that Python's own layer raises carry no code.
-    code = getattr(error, "sqlite_errorcode", 0) if isinstance(error, sqlite3.Error) else 0
-    return code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _settle(jobs: list[_Job], results: list[Any]) -> None:

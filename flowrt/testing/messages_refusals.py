@@ -14,6 +14,7 @@ from typing import Any
 Body = dict[str, Any]
 Block = dict[str, Any]
 
+_NAME_RULE = "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 _SIDES = {"tool_use": "assistant", "thinking": "assistant", "redacted_thinking": "assistant"}
 _MOST_BREAKPOINTS = 4
@@ -116,7 +117,7 @@ def _tools(body: Body) -> Iterator[str]:
     for index, tool in enumerate(body.get("tools", [])):
         name = tool.get("name", "")
         if not _NAME.match(name):
-            yield f"tools.{index}.custom.name: String should match pattern '{_NAME.pattern}'"
+            yield f"tools.{index}.custom.name: {_NAME_RULE}"
         if "type" not in tool and not isinstance(tool.get("input_schema"), dict):
             yield f"tools.{index}.custom.input_schema: Field required"
         names.append(name)
@@ -164,6 +165,8 @@ def _content(message: dict[str, Any], place: str) -> Iterator[str]:
             yield f"{place}.content.{at}: `{kind}` blocks may not be in {message['role']} messages"
         if kind == "text":
             yield from _text(block["text"])
+        if kind == "tool_use" and not _NAME.match(block["name"]):
+            yield f"{place}.content.{at}.tool_use.name: {_NAME_RULE}"
         if kind == "tool_result":
             yield from _result(block, f"{place}.content.{at}.tool_result")
 

@@ -18,7 +18,8 @@ from flowrt.testing.messages_script import Gate
 
 @dataclass(slots=True)
 class Call:
-    """One request that came in. `at` is `time.monotonic()`; header names are in lower case.
+    """One request that came in. `at` is `time.monotonic()`; header names are in lower case; `port`
+    is the client's, the same for all calls on one connection.
 
     `body` is the decoded JSON, None where there is none. `status` is what was answered, None while
     nothing is.
@@ -29,6 +30,7 @@ class Call:
     headers: dict[str, str]
     raw: bytes
     at: float
+    port: int
     body: Any = None
     status: int | None = None
     _abandoned: Future[None] = field(default_factory=Future)
@@ -145,7 +147,9 @@ class LoopbackServer:
             more = event.get("more_body", False)
         headers = {name.decode("latin-1"): value.decode("latin-1")
                    for name, value in scope["headers"]}  # fmt: skip
-        call = Call(scope["method"], scope["path"], headers, raw, time.monotonic())
+        call = Call(
+            scope["method"], scope["path"], headers, raw, time.monotonic(), scope["client"][1]
+        )
         answering = asyncio.ensure_future(self._respond(call, send))
         hanging_up = asyncio.ensure_future(_hang_up(receive))
         try:

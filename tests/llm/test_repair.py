@@ -20,8 +20,9 @@ _TEXTS = st.sampled_from(["", " \n", "hello", "ends in space ", "naïve", "half 
 _BLOCKS = st.one_of(
     st.builds(lambda text: {"type": "text", "text": text}, _TEXTS),
     st.builds(
-        lambda call, given: {"type": "tool_use", "id": call, "name": "look", "input": given},
+        lambda call, name, given: {"type": "tool_use", "id": call, "name": name, "input": given},
         _IDS,
+        st.sampled_from(["look", "look", "functions.look", "", "x" * 200]),
         st.sampled_from([{}, {"q": "x"}, {"q": "\udc00"}, "not an object", None]),
     ),
     st.builds(

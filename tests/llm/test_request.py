@@ -110,6 +110,14 @@ def test_signed_thinking_and_unknown_blocks_go_out_as_they_came() -> None:
     )
 
 
+def test_a_call_under_a_name_the_api_refuses_goes_out_under_another() -> None:
+    made_up = {**call("a"), "name": "functions.look up"}
+    messages = [user(text("hi")), assistant(made_up), user(result("a"))]
+
+    assert "functions_look_up" == build(messages).messages[1]["content"][0]["name"]
+    assert "functions.look up" == made_up["name"]
+
+
 def test_building_a_request_never_changes_a_stored_message() -> None:
     messages = [*chat(3), user(text("")), user(text("now"))]
     before = copy.deepcopy(messages)
