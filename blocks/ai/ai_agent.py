@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from flowrt.llm.estimate import estimate_fixed
-
 from blocks.ai.ai_agent_settings import AiAgentSettings, ToolSettings
 from flowrt.agent.agent import Agent
 from flowrt.agent.events import EVENT_TYPES
@@ -14,6 +12,7 @@ from flowrt.engine.block import Block
 from flowrt.engine.run import Run
 from flowrt.engine.site import Site
 from flowrt.llm.connector import ModelConnector
+from flowrt.llm.estimate import estimate_fixed
 from flowrt.memory.compaction import Budget
 from flowrt.message import Message
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from flowrt.storage.tiers import Space
-
 from flowrt.engine.run import Run
 from flowrt.expr import Expression
 from flowrt.message import Message
+from flowrt.storage.tiers import Space
 
 PREFIX = "object/"
 

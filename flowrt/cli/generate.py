@@ -17,7 +17,7 @@ def generated() -> dict[Path, str]:
     """Every generated file of the repository and what it should hold."""
     files = {Path("schemas/service.schema.json"): schema_text()}
     for folder, types in (("blocks", registry.blocks), ("connectors", registry.connectors)):
-        names = types.names()
+        names = types.own_names()
         for name in names:
             files[Path(f"docs/reference/{folder}/{name}.md")] = page(name, types.get(name))
         listed = "\n".join(f"- [{name}]({name}.md)" for name in names)

@@ -11,22 +11,26 @@ from flowrt.engine import registry
 
 
 def schema_command() -> int:
-    """Print the schema."""
-    print(schema_text(), end="")
+    """Print the schema, with the types of every installed package."""
+    print(_text(service_schema(registry.blocks.names(), registry.connectors.names())), end="")
     return DONE
 
 
 def schema_text() -> str:
-    """The schema as it is kept in `schemas/service.schema.json`."""
-    return json.dumps(service_schema(), ensure_ascii=False, indent=2) + "\n"
+    """The schema as it is kept in `schemas/service.schema.json`: with flowrt's own types."""
+    return _text(service_schema(registry.blocks.own_names(), registry.connectors.own_names()))
 
 
-def service_schema() -> dict[str, Any]:
-    """The schema of a service file; types of every installed package are in it."""
+def _text(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
+
+
+def service_schema(block_types: list[str], connector_types: list[str]) -> dict[str, Any]:
+    """The schema of a service file that knows these types."""
     schema = Document.model_json_schema(by_alias=True, mode="validation")
     definitions = schema.pop("$defs", {})
-    blocks = {name: registry.blocks.get(name) for name in registry.blocks.names()}
-    connectors = {name: registry.connectors.get(name) for name in registry.connectors.names()}
+    blocks = {name: registry.blocks.get(name) for name in block_types}
+    connectors = {name: registry.connectors.get(name) for name in connector_types}
     for name, kind in blocks.items():
         definitions[f"block-{name}"] = _typed(kind, name, definitions, block=True)
     for name, kind in connectors.items():

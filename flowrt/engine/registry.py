@@ -45,6 +45,10 @@ class Registry:
         """Register a class in this process, without a package: for tests and applications."""
         self._loaded[name] = kind
 
+    def own_names(self) -> list[str]:
+        """The names that flowrt itself brings, sorted."""
+        return sorted(self._own_points())
+
     def names(self) -> list[str]:
         """Every registered name, sorted."""
         return sorted({*self._all_points(), *self._loaded})

@@ -1,4 +1,4 @@
-"""A process that talks to a flow: `python -m tests.agent.conversing CONFIG STORAGE THREAD COUNT MODE`.
+"""A process that talks to a flow; its arguments are CONFIG STORAGE THREAD COUNT MODE.
 
 `together` sends COUNT messages at once, `forever` one after the other until it is killed; each
 acknowledged message is a line on standard output.
@@ -22,7 +22,8 @@ async def main(config: str, storage: str, thread: str, count: str, mode: str) ->
         text = f"message {os.getpid()} {number}"
         result = await service.invoke("chat", {"thread": thread, "message": text})
         assert result.outcome is Outcome.COMPLETED, result.error
-        print(text, flush=True)
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
     async with service:
         if mode == "together":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -334,7 +335,7 @@ async def test_each_request_extends_the_prefix_of_the_one_before(
     )
     async with load(tmp_path, agent(api.base_url)) as service:
         await talk(service, "use the tool", "plain", "use the tool again")
-    for before, after in zip(api.requests, api.requests[1:], strict=False):
+    for before, after in pairwise(api.requests):
         old, new = prefix(before.body), prefix(after.body)
         assert old == new[: len(old)]
     assert api.requests[0].body["system"][-1]["cache_control"] == {"type": "ephemeral"}
@@ -361,5 +362,5 @@ async def test_bytes_stored_for_a_turn_do_not_grow_with_the_conversation(
             log = await space.read_log("agent-memory/t")
             assert log is not None
             sizes.append(sum(len(entry) for entry in log.entries))
-    grown = [after - before for before, after in zip(sizes, sizes[1:], strict=False)]
+    grown = [after - before for before, after in pairwise(sizes)]
     assert 1 == len(set(grown))

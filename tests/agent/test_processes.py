@@ -77,7 +77,7 @@ async def stored(storage: str, thread: str) -> Transcript:
 
 
 def whole_exchanges(entries: list[Entry]) -> list[str]:
-    """The questions of a transcript, after checking that each exchange is whole and in one piece."""
+    """The questions of a transcript, having checked that each exchange is whole."""
     assert 0 == len(entries) % 4
     questions = []
     for at in range(0, len(entries), 4):
