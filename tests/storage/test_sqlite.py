@@ -18,7 +18,6 @@ from flowrt.storage.sqlite_schema import MIGRATIONS
 from flowrt.testing.store_conformance import StoreConformance
 from flowrt.testing.store_conformance.suite import opened
 from tests.storage.hands import HandClock
-from tests.storage.processes import append_from_processes
 
 
 class TestSqliteStore(StoreConformance):
@@ -134,7 +133,7 @@ async def test_what_is_no_database_is_refused_with_its_url(path: Path, what: str
         async with opened(SqliteStore(path)):
             pass
         path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(StoreUnavailable, match=rf"storage sqlite:{path} cannot be opened: \w"):
+    with pytest.raises(StoreUnavailable, match=rf"storage sqlite:{path} cannot be opened: ."):
         await SqliteStore(path).open()
 
 
@@ -220,73 +219,6 @@ async def test_expired_keys_are_cleaned_up_on_the_way_and_at_the_start(path: Pat
         assert [(4, 4)] == await rows()
     async with opened(store):
         assert [(2, 0)] == await rows()
-
-
-async def test_a_lease_is_free_again_when_its_holder_is_killed(path: Path) -> None:
-    code = """
-import asyncio, sys
-from flowrt.storage.sqlite import SqliteStore
-async def main():
-    store = SqliteStore(sys.argv[1])
-    await store.open()
-    await store.set("s", "k", "before")
-    assert await store.try_lease("s", "k", ttl=600)
-    print("held", flush=True)
-    sys.stdin.read()
-asyncio.run(main())
-"""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout is not None
-    assert "held\n" == holder.stdout.readline()
-    store = SqliteStore(path)
-    async with opened(store):
-        assert await store.try_lease("s", "k", ttl=600) is None
-        holder.kill()
-        holder.communicate()
-        assert await store.try_lease("s", "k", ttl=600) is not None
-        assert Stored("before", 1) == await store.get("s", "k")
-
-
-def test_three_processes_append_to_one_log_and_lose_nothing(path: Path) -> None:
-    append_from_processes(f"sqlite:{path}")
-
-
-async def test_reads_go_on_while_two_processes_write_in_a_loop(path: Path) -> None:
-    """FB-48."""
-    code = """
-import asyncio, sys
-from flowrt.storage.sqlite import SqliteStore
-async def main():
-    store = SqliteStore(sys.argv[1])
-    await store.open()
-    for at in range(300):
-        await store.set("s", sys.argv[2], at)
-        await store.append("s", "log", [b"x" * 2000])
-    await store.close()
-asyncio.run(main())
-"""
-    writers = [
-        subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("a", "b")
-    ]
-    store = SqliteStore(path)
-    seen = 0
-    async with opened(store):
-        while any(writer.poll() is None for writer in writers):
-            log = await store.read_log("s", "log")
-            length = len(log.entries) if log else 0
-            assert seen <= length
-            assert log is None or log.version == length
-            seen = length
-            await store.get("s", "a")
-        assert [0, 0] == [writer.returncode for writer in writers]
-        log = await store.read_log("s", "log")
-        assert log is not None
-        assert 600 == len(log.entries)
 
 
 def test_many_processes_may_create_the_file_at_once(path: Path) -> None:

@@ -197,3 +197,45 @@ def test_naming_a_store_imports_no_client_and_no_thread_of_it() -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "[] 1\n" == found.stdout, found.stderr
+
+
+async def test_closing_waits_for_an_opening_under_way() -> None:
+    class Slow(MemoryStore):
+        gate = asyncio.Event()
+        steps: list[str] = []  # noqa: RUF012 - one instance
+
+        async def open(self) -> None:
+            await self.gate.wait()
+            self.steps.append("opened")
+
+        async def close(self) -> None:
+            self.steps.append("closed")
+
+    store = Slow()
+    storage = Storage("svc", store, MemoryStore())
+    using = asyncio.create_task(storage.space("user").get("k"))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(storage.close())
+    await asyncio.sleep(0)
+    store.gate.set()
+    await asyncio.wait([using, closing])
+    assert ["opened", "closed"] == store.steps
+
+
+async def test_the_second_store_is_closed_also_where_the_first_fails_to() -> None:
+    class Failing(MemoryStore):
+        async def close(self) -> None:
+            raise StoreUnavailable("gone")
+
+    class Closing(MemoryStore):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    volatile = Closing()
+    storage = Storage("svc", Failing(), volatile)
+    await storage.open()
+    with pytest.raises(StoreUnavailable, match="gone"):
+        await storage.close()
+    assert volatile.closed
