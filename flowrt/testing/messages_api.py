@@ -63,8 +63,8 @@ class FakeMessagesAPI:
     False takes two messages of one role in a row, as the API does since 2025; `prefill` True takes
     a last message from the assistant, as older models do.
 
-    `requests` are the calls of ``/v1/messages`` in order, `counts` those that counted tokens;
-    `refused` are the texts of all refusals that no script asked for.
+    `base_url` is where it serves. `requests` are the calls of ``/v1/messages`` in order, `counts`
+    those that counted tokens, `refused` the texts of all refusals that no script asked for.
 
     ```python
     with FakeMessagesAPI(replies=["Hello."]) as api:
@@ -93,8 +93,8 @@ class FakeMessagesAPI:
         self._rules = {"alternate": alternate, "prefill": prefill}
         self._cache = PromptCache()
         self._sent: dict[str, str] = {}
-        self._server = LoopbackServer(self._handle)
-        self.base_url = self._server.url
+        self._server: LoopbackServer | None = None
+        self.base_url = ""
         self.add(*replies)
 
     def add(self, *replies: Any) -> None:
@@ -108,15 +108,15 @@ class FakeMessagesAPI:
                 )
 
     def __enter__(self) -> Self:
+        self._server = LoopbackServer(self._handle)
         self._server.start()
+        self.base_url = self._server.url
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """Stop serving; requests that are being held are cut off."""
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
 
     @property
     def bodies(self) -> list[Body]:

@@ -10,46 +10,58 @@ from hypothesis import strategies as st
 
 from flowrt.errors import RequestInvalid
 from flowrt.llm.model import Request
-from flowrt.llm.repair import NO_RESULT, repair
+from flowrt.llm.repair import NO_RESULT, NOTHING_SAID, repair
 from flowrt.llm.rules import STRICT, check, check_messages, enforce
 from flowrt.testing.messages_refusals import refusals
 
-_IDS = st.sampled_from(["toolu_a", "toolu_b", "toolu_c"])
+_IDS = st.sampled_from(["toolu_a", "toolu_b"])
 _TEXTS = st.sampled_from(["", " \n", "hello", "ends in space ", "naïve", "half \ud83d", "\u2028"])
 
-_BLOCKS = st.one_of(
-    st.builds(lambda text: {"type": "text", "text": text}, _TEXTS),
-    st.builds(
-        lambda call, name, given: {"type": "tool_use", "id": call, "name": name, "input": given},
-        _IDS,
-        st.sampled_from(["look", "look", "functions.look", "", "x" * 200]),
-        st.sampled_from([{}, {"q": "x"}, {"q": "\udc00"}, "not an object", None]),
-    ),
-    st.builds(
-        lambda call, content, failed: {
-            "type": "tool_result",
-            "tool_use_id": call,
-            "content": content,
-            "is_error": failed,
-        },
-        _IDS,
-        st.one_of(_TEXTS, st.lists(st.builds(lambda t: {"type": "text", "text": t}, _TEXTS))),
-        st.booleans(),
-    ),
+_TEXT = st.builds(lambda text: {"type": "text", "text": text}, _TEXTS)
+_CALL = st.builds(
+    lambda call, name, given: {"type": "tool_use", "id": call, "name": name, "input": given},
+    _IDS,
+    st.sampled_from(["look", "look", "functions.look", "", "x" * 200]),
+    st.sampled_from([{}, {"q": "x"}, {"q": "\udc00"}, "not an object", None]),
+)
+_RESULT = st.builds(
+    lambda call, content, failed: {
+        "type": "tool_result",
+        "tool_use_id": call,
+        "content": content,
+        "is_error": failed,
+    },
+    _IDS,
+    st.one_of(_TEXTS, st.lists(_TEXT, max_size=3)),
+    st.booleans(),
+)
+_THOUGHT = st.one_of(
     st.builds(
         lambda signature: {"type": "thinking", "thinking": "hm", "signature": signature},
         st.sampled_from(["", "c2lnbmVk"]),
     ),
     st.just({"type": "redacted_thinking", "data": "b3BhcXVl"}),
-    st.just({"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}),
 )
-_MESSAGES = st.lists(
-    st.builds(
-        lambda role, content: {"role": role, "content": content},
-        st.sampled_from(["user", "assistant"]),
-        st.lists(_BLOCKS, max_size=4),
-    ),
-    max_size=8,
+_IMAGE = st.just({"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}})
+_ANY = st.one_of(_TEXT, _CALL, _RESULT, _THOUGHT, _IMAGE)
+
+
+def _turn(role: str, *usual: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[Any]:
+    """A message with what is usual in it, mostly: histories that are almost right."""
+    content = st.lists(st.one_of(*usual, *usual, _ANY), max_size=4)
+    return st.builds(lambda blocks: {"role": role, "content": blocks}, content)
+
+
+_USER = _turn("user", _RESULT, _RESULT, _TEXT)
+_ASSISTANT = _turn("assistant", _CALL, _CALL, _TEXT, _THOUGHT)
+_ANYONE = st.one_of(_USER, _ASSISTANT)
+_HELLO = st.just({"role": "user", "content": [{"type": "text", "text": "hello"}]})
+_START = st.one_of(st.tuples(_HELLO), st.tuples(_ASSISTANT), st.just(()))
+_ROUND = st.one_of(st.tuples(_ASSISTANT, _USER), st.tuples(_ASSISTANT, _USER), st.tuples(_ANYONE))
+_MESSAGES = st.builds(
+    lambda start, rounds: [*start, *(message for messages in rounds for message in messages)],
+    _START,
+    st.lists(_ROUND, max_size=5),
 )
 
 
@@ -132,6 +144,37 @@ def test_a_result_without_a_call_is_left_out() -> None:
 
 def test_what_the_assistant_said_first_is_left_out() -> None:
     assert [user("hi")] == repair([assistant("welcome"), user("hi")])
+
+
+def test_the_second_use_of_a_calls_id_and_its_second_result_are_left_out() -> None:
+    messages = [
+        user("hi"),
+        assistant(call("a"), call("a")),
+        user(result("a", "first"), result("a", "second")),
+        assistant("so", call("a")),
+        user(result("a", "third"), "go on"),
+    ]
+
+    assert [
+        user("hi"),
+        assistant(call("a")),
+        user(result("a", "first")),
+        assistant("so"),
+        user("go on"),
+    ] == repair(messages)
+
+
+def test_a_result_keeps_what_can_be_sent_of_it() -> None:
+    parts = [_block(" "), _block("42")]
+    messages = [
+        user("hi"),
+        assistant(call("a"), call("b")),
+        user({**result("a"), "content": parts}, {**result("b", ""), "is_error": True}),
+    ]
+
+    kept = repair(messages)[-1]["content"]
+
+    assert [[_block("42")], NOTHING_SAID] == [block["content"] for block in kept]
 
 
 def test_results_come_before_text_that_arrived_earlier() -> None:
