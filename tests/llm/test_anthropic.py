@@ -618,3 +618,16 @@ async def test_a_stream_leaves_its_connection_for_the_next_call(api: FakeMessage
 
         ports = {call.port for call in api.requests}
         assert 1 == len(ports)
+
+
+async def test_closing_ends_the_calls_under_way(api: FakeMessagesAPI, clock: Waits) -> None:
+    gate = Gate()
+    api.add({"text": "never", "hold": gate})
+    claude = model(api, clock=clock)
+    call = asyncio.ensure_future(claude.complete(ask()))
+    await gate.reached()
+
+    await claude.close()
+
+    with pytest.raises(ModelUnavailable):
+        await call
