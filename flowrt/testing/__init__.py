@@ -18,7 +18,7 @@ _EXPORTS = {
     "StoreConformance": "flowrt.testing.store_conformance",
 }
 
-__all__ = list(_EXPORTS)  # noqa: PLE0605 - the table is the one list of names
+__all__ = list(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:
