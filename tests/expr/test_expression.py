@@ -108,10 +108,12 @@ def test_numbers_compare_as_on_a_number_line(source: str, body: Any, expected: b
         ("body.list[0] / 0.5", 2.0),
         ("{'a': body.n * 1.5}", {"a": 4.5}),
         ("vars.n * 0.5", 2.0),
+        ("body.mixed.sort()", [1.0, 1.5, 2.0]),
+        ("body.mixed.sortBy(x, x)", [1, 1.5, 2]),
     ],
 )
 def test_integers_of_the_data_meet_doubles_as_doubles(source: str, expected: Any) -> None:
-    assert expected == value(source, {"n": 3, "list": [1]}, {"n": 4})
+    assert expected == value(source, {"n": 3, "list": [1], "mixed": [2, 1.5, 1]}, {"n": 4})
 
 
 def test_integers_of_an_extra_variable_meet_doubles_as_doubles() -> None:
@@ -405,3 +407,26 @@ async def test_tasks_that_take_turns_see_their_own_messages() -> None:
 def test_text_of_the_data_is_never_run(payload: str) -> None:
     assert payload == value("'' + body", payload)
     assert [payload] == value("fromJson(toJson([body]))", payload)
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 4000])
+def test_sorting_keeps_what_is_equal_in_its_order_at_any_length(length: int) -> None:
+    body = [{"key": number % 7, "at": number} for number in range(length)]
+    assert sorted(body, key=lambda item: item["key"]) == value("body.sortBy(x, x.key)", body)
+
+
+@pytest.mark.parametrize("length", [0, 63, 64, 3000])
+def test_a_list_of_any_length_is_transformed(length: int) -> None:
+    body = list(range(length))
+    assert [2 * each for each in body] == value("body.transformList(i, v, i + v)", body)
+    assert body[8:] == value("body.transformList(i, v, i > 7, v)", body)
+    table = {str(each): each for each in body}
+    assert table == value("body.transformMapEntry(i, v, {string(i): v})", body)
+    assert table == value("body.transformMap(k, v, v)", table)
+
+
+def test_transformations_inside_each_other_compile_in_no_time() -> None:
+    source = "1"
+    for _ in range(7):
+        source = f"body.transformList(i, v, {source}).size()"
+    assert 1 == value(f"{source} == 0 ? 0 : 1", [3])
