@@ -27,6 +27,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def strict_requests() -> Iterator[None]:
+    """Fail where a request would have to be repaired before it is sent: nothing of ours may be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLOWRT_STRICT_REQUESTS", "1")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def no_network() -> Iterator[None]:
     """Refuse every connection that leaves the machine, so that no test depends on one."""
     with pytest.MonkeyPatch.context() as patch:

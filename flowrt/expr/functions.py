@@ -31,6 +31,8 @@ from flowrt.message import clean, clean_text
 _CLOCK = SystemClock()
 _MOST_FIELDS = 10_000
 _MOST_NUMBERS = 10_000
+_PIECE = 32
+_ORDERED = {bool, float, str, bytearray, datetime, timedelta}
 _Bytes = bytes | bytearray
 
 
@@ -218,6 +220,24 @@ def numbers(count: int) -> list[int]:
 
 
 def pieces(items: list[Any] | dict[Any, Any]) -> list[list[Any]]:
-    """A long list, or the keys of a map, in pieces of 32."""
-    whole = list(items)
-    return [whole[at : at + 32] for at in range(0, len(whole), 32)]
+    """A long list, or the keys of a map, in pieces."""
+    return _cut(list(items))
+
+
+def entries(items: list[Any] | dict[Any, Any]) -> list[list[Any]]:
+    """The indexes and elements of a long list, or the keys and values of a map, in pieces."""
+    found = items.items() if isinstance(items, dict) else enumerate(items)
+    return _cut([list(entry) for entry in found])
+
+
+def _cut(whole: list[Any]) -> list[list[Any]]:
+    return [whole[at : at + _PIECE] for at in range(0, len(whole), _PIECE)]
+
+
+def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
+    """`sortBy`: stable, by keys of one type that has an order; numbers of any kind are one."""
+    kinds = {float if type(key) is int else type(key) for key in keys}
+    if len(kinds) > 1 or not kinds <= _ORDERED:
+        raise ValueError("sortBy: the keys must all be of one type that has an order")
+    order = sorted(range(len(items)), key=keys.__getitem__)
+    return [items[at] for at in order]

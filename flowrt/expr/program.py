@@ -21,6 +21,7 @@ MAX_SOURCE = 32_768
 _PATH = re.compile(r"\s*(body|vars|eventID|correlationID|env)((?:\.[A-Za-z_][A-Za-z0-9_]*)*)\s*")
 _MIXED = re.compile(
     r"No matching overloads found : _[-+*/%]_\((?:u?int64, double|double, u?int64)\)"
+    r"|sort\(\): list elements must have the same type"
 )
 _TOO_LARGE = re.compile(r"Integer value '-?\d+' out of range")
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1

@@ -103,6 +103,8 @@ def _functions() -> list[Any]:
         _declare("_range_", [[whole]], kind.List(whole), ours.numbers),
         _declare("_pairs", [[items]], table, ours.pairs_of, member=True),
         _declare("_merged", [[items]], table, ours.merged, member=True),
+        _declare("_sorted", [[items, items]], items, ours.sorted_by, member=True),
+        _declare("_entries", [[items], [table]], items, ours.entries, member=True),
         _declare("_pieces", [[items], [table]], items, ours.pieces, member=True),
         _declare("_probe_", [[text]], text, lambda given: given * 2),
     ]

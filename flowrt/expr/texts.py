@@ -18,6 +18,7 @@ _OPERATOR = re.compile(r"^_(\S+?)_$|^(!|-)_$")
 _EXPECTING = re.compile(r" expecting \{.*\}$")
 _NUMBERS = frozenset({"int", "double", "uint"})
 _NAMES = {"int64": "int", "uint64": "uint", "null_type": "null", "*opaque*": "an optional"}
+_OURS = {"_text_": "string", "_range_": "lists.range", "_sorted": "sortBy", "_pieces": "map"}
 _TOO_DEEP = (
     "the expression nests deeper than 32 levels; split it with set-variable blocks, or write a "
     "long a + b + c as [a, b, c].join('')"
@@ -117,7 +118,7 @@ _SAID = {
 
 def _no_operation(function: str, types: str) -> str:
     """What a function or operator cannot take, and what it could."""
-    function = function.replace("_text_", "string").replace("_range_", "lists.range")
+    function = _OURS.get(function, function)
     operator = _OPERATOR.match(function)
     name = f"'{(operator[1] or operator[2])}'" if operator else f"{function}()"
     found = [_NAMES.get(each, each) for each in types.split(", ")] if types else []

@@ -41,18 +41,24 @@ def _check_block(block: Any, place: str) -> None:
             raise BrokenReply(f"{place}.{name} is missing in {json.dumps(block)[:200]}")
 
 
-def read_usage(usage: dict[str, Any] | None) -> Usage | None:
-    """Tokens in flowrt's names; None where the provider reported none."""
+def read_usage(usage: Any) -> Usage | None:
+    """Tokens in flowrt's names; None where the provider reported none.
+
+    Raises `BrokenReply` where a figure is not a number.
+    """
     if not usage:
         return None
-    details = usage.get("output_tokens_details") or {}
-    return Usage(
-        input_tokens=usage.get("input_tokens") or 0,
-        output_tokens=usage.get("output_tokens") or 0,
-        cached_tokens=usage.get("cache_read_input_tokens") or 0,
-        cache_write_tokens=usage.get("cache_creation_input_tokens") or 0,
-        thinking_tokens=details.get("thinking_tokens") or 0,
-    )
+    try:
+        details = usage.get("output_tokens_details") or {}
+        return Usage(
+            input_tokens=int(usage.get("input_tokens") or 0),
+            output_tokens=int(usage.get("output_tokens") or 0),
+            cached_tokens=int(usage.get("cache_read_input_tokens") or 0),
+            cache_write_tokens=int(usage.get("cache_creation_input_tokens") or 0),
+            thinking_tokens=int(details.get("thinking_tokens") or 0),
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BrokenReply(f"the usage is malformed: {json.dumps(usage)[:200]}") from error
 
 
 class ReplyStream:

@@ -129,7 +129,7 @@ class RedisStore:
                 f"storage {self.url} cannot be reached: {mask_text(str(error))}"
             ) from error
         except exceptions.RedisError as error:
-            raise StoreError(f"storage {self.url} refused: {mask_text(str(error))}") from error
+            raise StoreError(f"storage {self.url} {_refusal(str(error))}") from error
 
     async def _script(self, name: str, keys: list[bytes], arguments: list[Any]) -> Any:
         return await self._call(lambda: self._scripts[name](keys=keys, args=arguments), again=True)
@@ -295,6 +295,14 @@ def _name(space: str, part: bytes) -> bytes:
     """The start of the Redis keys of a space; the braces are the hash tag."""
     tag = space.replace("%", "%25").replace("}", "%7D")
     return b"flowrt:{" + encode_key(tag) + b"}:" + part + b":"
+
+
+def _refusal(reply: str) -> str:
+    """What the server answered, without the position in our script."""
+    reason = mask_text(reply.partition(". script:")[0])
+    if "maxmemory" in reply:
+        return f"is full and refused: {reason}; delete what is old, or raise maxmemory"
+    return f"refused: {reason}"
 
 
 def _text(value: bytes | str) -> str:

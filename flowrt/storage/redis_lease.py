@@ -47,8 +47,8 @@ class RedisLease:
             await asyncio.wait([self._soon(self._undo(claiming))])
             raise
         except StoreError:
-            # It may have arrived all the same. Not waited for: the server is slow to answer.
-            self._soon(self._give_back())
+            # It may have arrived all the same. Not waited for: the server has just not answered.
+            self._soon(self._give_back(told=True))
             raise
 
     async def renew(self) -> None:
@@ -86,10 +86,12 @@ class RedisLease:
         if claiming.exception() is not None or claiming.result():
             await self._give_back()
 
-    async def _give_back(self) -> None:
+    async def _give_back(self, *, told: bool = False) -> None:
+        """Release on the server; `told` where the caller knows that it cannot be reached."""
         try:
             await self._ask("release", self._token)
         except StoreError as error:
-            _log.warning(
-                "a lease was not released and will run out", key=self.key, error=str(error)
-            )
+            if not told:
+                _log.warning(
+                    "a lease was not released and will run out", key=self.key, error=str(error)
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from flowrt.storage.sqlite_worker import Worker
 
 _PURGED = 4
-"""Expired keys that a write with a lifetime removes on its way."""
+"""Expired keys that a write removes on its way."""
 
 T = TypeVar("T")
 _FIND = "SELECT id, kind, version, generation, seq, data FROM keys WHERE space = ? AND name = ?"
@@ -81,7 +82,7 @@ class SqliteStore:
         try:
             await reader.start()
         except BaseException:
-            await writer.stop()
+            writer.stop()
             raise
         self._writer, self._reader = writer, reader
         self._lock = LockFile.acquire(self.path.with_name(self.path.name + ".lock"))
@@ -92,9 +93,10 @@ class SqliteStore:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
-        for worker in workers:
-            if worker is not None:
-                await worker.stop()
+        # Both are told before either is waited for: cancelled here, both end all the same.
+        ended = [worker.stop() for worker in workers if worker is not None]
+        if ended:
+            await asyncio.wait(ended)
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return await self._open_worker(self._writer).do(work)
@@ -263,7 +265,12 @@ class SqliteStore:
     def _expected(
         self, db: sqlite3.Connection, space: str, key: str, expect: int | None
     ) -> _Row | None:
-        """The row a write is based on."""
+        """The row a write is based on.
+
+        Before anything else, a few keys that expired are removed: afterwards, one that expires
+        just now could be the one that is written.
+        """
+        purge(db, self._now(), _PURGED)
         row = self._row(db, space, key)
         actual = row.version if row else 0
         if expect is not None and expect != actual:
@@ -282,8 +289,6 @@ class SqliteStore:
 
         `values` are kind, generation, seq, expiry and data.
         """
-        if values[3] is not None:
-            purge(db, self._now(), _PURGED)
         if row is not None:
             db.execute(
                 "UPDATE keys SET version = version + 1, kind = ?, generation = ?, seq = ?,"

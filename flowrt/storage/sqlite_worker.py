@@ -29,8 +29,8 @@ class Worker:
     """Runs work on a connection in a thread of its own, in the order it was asked for.
 
     Work that waits together shares one transaction, so that 200 runs that end at once do not pay
-    for 200 commits. Work may raise a `FlowrtError` as long as it has changed nothing; where
-    anything else goes wrong, the transaction is rolled back and each work tried in one of its own,
+    for 200 commits. Work may raise a `FlowrtError` as long as it has not written; where anything
+    else goes wrong, the transaction is rolled back and each work tried in one of its own,
     so that it fails alone. Not the loop's default executor: a service that keeps that busy must
     not keep its own stores waiting.
     """
@@ -56,11 +56,14 @@ class Worker:
             self._jobs.put(None)
             raise
 
-    async def stop(self) -> None:
-        """Finish what was asked for, then close the connection and end the thread."""
+    def stop(self) -> asyncio.Future[None]:
+        """Finish what was asked for, then close the connection and end the thread.
+
+        Gives what is done when the connection is closed; nobody has to wait for it.
+        """
         self._goodbye = self._job(lambda db: None)
         self._jobs.put(None)
-        await self._goodbye.future
+        return self._goodbye.future
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` and give its result. Cancelled, it happens whole or not at all.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -178,3 +180,40 @@ SOURCES = st.lists(
 def test_any_source_gives_a_value_or_an_expression_error(source: str) -> None:
     with contextlib.suppress(ExpressionError):
         evaluate(source, {"x": 1})
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(-9, 9), max_size=200))
+def test_transforming_and_sorting_go_through_lists_of_any_length(items: list[int]) -> None:
+    indexed = [[index, item] for index, item in enumerate(items)]
+    assert indexed == evaluate("body.transformList(i, v, [i, v])", items)
+    kept = [item for index, item in indexed if item > index % 5]
+    assert kept == evaluate("body.transformList(i, v, v > i % 5, v)", items)
+    assert sorted(items, key=abs) == evaluate("body.sortBy(v, v < 0 ? -v : v)", items)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "body.map(x, x + 1).size()",
+        "body.filter(x, x >= 0).size()",
+        "body.transformList(i, x, x + i).size()",
+        "body.transformMap(i, x, x + i).size()",
+        "body.sortBy(x, -x).size()",
+    ],
+)
+def test_thousands_of_elements_take_little_memory(source: str) -> None:
+    script = (
+        "import resource, sys\n"
+        "from flowrt.expr import Expression\n"
+        "from flowrt.message import Message\n"
+        "Expression.compile(sys.argv[1]).value(Message([1]))\n"
+        "def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = most()\n"
+        "assert 4500 == Expression.compile(sys.argv[1]).value(Message(list(range(4500))))\n"
+        "print(most() - before)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, source], capture_output=True, text=True, check=True
+    )
+    assert 40_000 > int(found.stdout)

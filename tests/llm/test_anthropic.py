@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -399,6 +400,47 @@ async def test_a_provider_that_is_not_there_is_named_with_method_and_url(
     assert caught.value.status is None
 
 
+@asynccontextmanager
+async def serve(answer: bytes) -> AsyncIterator[str]:
+    """The address of a server that is no Messages API and answers every request with this."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+PAGE = b"<html>Sorry</html>"
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(PAGE)
+BAD = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: %d\r\n\r\n" % len(PAGE)
+
+
+@pytest.mark.parametrize("on_delta", [None, lambda delta: None])
+@pytest.mark.parametrize("answer", [OK + PAGE, BAD + PAGE, b"nonsense\r\n\r\n", b""])
+async def test_an_answer_that_is_no_message_is_the_providers_fault(
+    clock: Waits, answer: bytes, on_delta: Any
+) -> None:
+    async with serve(answer) as url:
+        with pytest.raises(ModelUnavailable, match=f'Post "{url}/v1/messages".* 2 attempts'):
+            await once(model(url, clock=clock, max_retries=1), ask(), on_delta)
+
+
+@pytest.mark.parametrize("on_delta", [None, lambda delta: None])
+async def test_a_provider_that_says_nothing_is_given_up(
+    api: FakeMessagesAPI, on_delta: Any
+) -> None:
+    api.add({"text": "never", "hold": Gate()})
+
+    with pytest.raises(ModelUnavailable, match="ReadTimeout"):
+        await once(model(api, timeout=0.05), ask(), on_delta)
+
+    assert 1 == len(api.requests)
+
+
 async def test_the_key_is_in_no_error_text(clock: Waits) -> None:
     with FakeMessagesAPI(api_key="another") as api:
         api.add({"error": 500, "message": f"cannot log in with {KEY}"})
@@ -576,3 +618,16 @@ async def test_a_stream_leaves_its_connection_for_the_next_call(api: FakeMessage
 
         ports = {call.port for call in api.requests}
         assert 1 == len(ports)
+
+
+async def test_closing_ends_the_calls_under_way(api: FakeMessagesAPI, clock: Waits) -> None:
+    gate = Gate()
+    api.add({"text": "never", "hold": gate})
+    claude = model(api, clock=clock)
+    call = asyncio.ensure_future(claude.complete(ask()))
+    await gate.reached()
+
+    await claude.close()
+
+    with pytest.raises(ModelUnavailable):
+        await call

@@ -204,8 +204,7 @@ def test_a_request_that_cannot_be_repaired_is_not_sent(monkeypatch: pytest.Monke
         enforce(Request(messages=[user("hi")], tools=[{"name": "crm.lookup"}]))
 
 
-def test_strict_mode_raises_instead_of_repairing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STRICT, "1")
+def test_strict_mode_raises_instead_of_repairing() -> None:
     request = Request(messages=[user("hi"), assistant(call("a"))])
 
     with pytest.raises(RequestInvalid, match="the call 'a' has no result"):

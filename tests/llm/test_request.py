@@ -14,11 +14,6 @@ from flowrt.testing.messages_tokens import PromptCache
 LOOK = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}
 
 
-@pytest.fixture(autouse=True)
-def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STRICT, "1")
-
-
 def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 

@@ -20,7 +20,10 @@ import pytest
 
 # Without this a failed assert in a package that is not a test file says only AssertionError.
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{part}" for part in ("concurrency", "leases", "logs", "scans", "values"))
+    *(
+        f"{__name__}.{part}"
+        for part in ("concurrency", "leases", "logs", "scans", "suite", "values")
+    )
 )
 
 from flowrt.testing.store_conformance.concurrency import ConcurrencyConformance  # noqa: E402

@@ -16,6 +16,9 @@ from flowrt.testing.store_conformance.values import ODD_KEYS
 
 TTL = 600.0
 
+RELEASE_SECONDS = 5.0
+"""How long a release that was cancelled may still be under way."""
+
 
 async def must_hold(store: KeyValue, space: str, key: str) -> Lease:
     """Claim a key that is free."""
@@ -26,7 +29,7 @@ async def must_hold(store: KeyValue, space: str, key: str) -> Lease:
 
 async def becomes_free(store: KeyValue, space: str, key: str) -> None:
     """Claim and release a key that is free or is being released; without, it fails in seconds."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(RELEASE_SECONDS):
         while (lease := await store.try_lease(space, key, ttl=TTL)) is None:  # noqa: ASYNC110 - a store tells nobody
             await asyncio.sleep(0)
     await lease.release()

@@ -19,7 +19,7 @@ async def names(store: KeyValue, space: str, prefix: str = "", *, limit: int = 5
         found += [key.name for key in page.keys]
         if page.after is None:
             return found
-        assert page.after == found[-1]
+        assert [page.after] == found[-1:]
         after = page.after
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
 
+from flowrt.errors import VersionConflict
 from flowrt.ids import new_id
 from flowrt.storage.protocol import KeyValue, Lease
 
@@ -56,6 +57,28 @@ async def opened(store: KeyValue) -> AsyncIterator[KeyValue]:
         yield store
     finally:
         await store.close()
+
+
+async def failures(*calls: Awaitable[Any]) -> list[BaseException | None]:
+    """What each call raised, one after the other; None where it did not."""
+    raised: list[BaseException | None] = []
+    for call in calls:
+        try:
+            await call
+        except Exception as error:  # noqa: BLE001 - the test looks at each
+            raised.append(error)
+        else:
+            raised.append(None)
+    return raised
+
+
+def conflicts(errors: list[BaseException | None]) -> list[tuple[str, int, int]]:
+    """Key, expected and actual version of each error, all of which have to be conflicts."""
+    found = []
+    for error in errors:
+        assert isinstance(error, VersionConflict), f"expected a conflict, found {error!r}"
+        found.append((error.key, error.expected, error.actual))
+    return found
 
 
 def in_a_loop(
