@@ -22,7 +22,8 @@ USER, RESULT, ANSWER = "u" * 200, "r" * 500, "a" * 200
 
 def machine() -> str:
     """Where the figures come from."""
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return f"{system}, Python {platform.python_version()}"
 
 
 def report(bench: str, **figures: Any) -> None:

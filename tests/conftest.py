@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import pytest
 
 from tests.redis_server import redis_url as redis_url
+
+# A request that flowrt would have to repair is a fault of flowrt: here it raises.
+os.environ["FLOWRT_STRICT_REQUESTS"] = "1"
 
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 

@@ -34,7 +34,7 @@ class AnthropicSettings(Settings):
     )
     timeout: Duration = Field(default=600.0, description="Longest wait for one reply.")
     max_retries: int = Field(
-        default=4, ge=0, description="Retries of 408, 409, 429, 5xx and broken connections."
+        default=2, ge=0, description="Retries of 408, 409, 429, 5xx and broken connections."
     )
 
     @model_validator(mode="after")

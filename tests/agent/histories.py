@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from flowrt.agent.loop import MAX_CUT_OFF
 from flowrt.engine import registry
 from flowrt.engine.block import Settings
 from flowrt.engine.connector import Connector
-from flowrt.errors import ModelRefused, ModelUnavailable
+from flowrt.errors import ModelUnavailable
 from flowrt.llm.connector import ModelConnector
 from flowrt.llm.model import ChatModel, Delta, Reply, Request, Usage
 from flowrt.memory.transcript import Thread
