@@ -32,7 +32,8 @@ check: $(READY) ## Lint, types, import rules, generated files
 	$(BIN)/python -m flowrt.cli.generate --check
 
 bench: $(READY) ## The measured promises, as JSON lines
-	@for script in bench/*.py; do $(BIN)/python $$script || exit 1; done
+	@for script in turn threads startup expressions sdk cost histories; do \
+		$(BIN)/python -m bench.$$script || exit 1; done
 
 generate: $(READY) ## Write the generated files anew
 	$(BIN)/python -m flowrt.cli.generate

@@ -31,6 +31,8 @@ _LATER = {
 _TOOL_LATER = {"authorize": "authorization of tool calls"}
 _MCP_ONLY = ("title", "annotations", "outputSchema")
 
+# Measured by bench/cost.py: above it the cached prefix breaks so often that each remembered token
+# gets dearer, below it less is remembered for the same price a token.
 DEFAULT_COMPACT_TO = 0.6
 
 
