@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,8 +17,8 @@ import yaml
 
 from flowrt.cli.generate import generated
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply
-from tests.cli.conftest import Flowrt
+from flowrt.testing.messages_script import FakeReply, Gate
+from tests.cli.conftest import Flowrt, command, environment
 from tests.services import agent, flows
 
 Write = Callable[[dict[str, Any]], Path]
@@ -142,3 +144,32 @@ def test_chat_streams_text_and_shows_tools_and_the_gauge(
     assert '[echo {"x": 1}]' in done.stdout
     assert "It is one.\n" in done.stdout
     assert "of 200,000 tokens" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT to send on Windows")
+def test_an_interrupt_in_chat_stops_the_turn_and_not_the_program(
+    service_file: Write, tmp_path: Path
+) -> None:
+    gate = Gate()
+    with FakeMessagesAPI([FakeReply(text="never", hold=gate), "Fine."]) as api:
+        service_file(agent(api.base_url, memoryThreadId="body.threadId"))
+        process = subprocess.Popen(
+            command("chat", "--config", "service.yaml", "--flow", "chat"),
+            cwd=tmp_path,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write("first\n")
+        process.stdin.flush()
+        gate.wait(30)
+        process.send_signal(signal.SIGINT)
+        gate.open()
+        stdout, stderr = process.communicate("second\n/quit\n", timeout=30)
+    assert (0, "") == (process.returncode, stderr)
+    assert "[stopped; this turn is not remembered]" in stdout
+    assert "Fine." in stdout
+    assert ["second"] == [block["text"] for block in api.requests[-1].messages[0]["content"]]
