@@ -46,6 +46,7 @@ class Builder:
         self.scope = Scope(config.env.values)
         self.connectors: dict[str, AnyConnector] = {}
         self.faults = list(faults)
+        self.declared = {connector.name for connector in config.connectors}
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
         self._templates: dict[str, Template] = {}
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
@@ -138,6 +139,8 @@ class Builder:
         try:
             block = kind(settings, site)
         except Refusal as refusal:
+            if not refusal.found:
+                return None
             position, path = self._place(refusal.field)
             self.faults.append(Fault(position, path, refusal.found, way_out=refusal.way_out))
             return None

@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 class Refusal(Exception):
-    """A block cannot be built: `field` is the setting at fault, as a path of keys and indexes."""
+    """A block cannot be built: `field` is the setting at fault, as a path of keys and indexes.
+
+    An empty `found` says that the reason is reported elsewhere.
+    """
 
     def __init__(self, field: tuple[str | int, ...], found: str, way_out: str = "") -> None:
         self.field = field
@@ -56,6 +59,8 @@ class Site:
     ) -> T:
         """The connector called `name`, which must be a `kind`; `what` says so in words."""
         found = self._builder.connectors.get(name)
+        if found is None and name in self._builder.declared:
+            raise Refusal(field, "")  # its own faults are reported where it stands
         if found is None:
             raise self.refuse(
                 field,

@@ -16,13 +16,15 @@ MASK = "[redacted]"
 # Shorter values would mask ordinary words; a secret of fewer characters is not one.
 _SHORTEST = 6
 
+# After a colon, a word of small letters alone is prose: "API_KEY: required variable is not set".
 _PLACES = re.compile(
     r"""(?ix)
     (?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s@]+(?=@)
     | (?P<header>\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)\b
         ["']?\s*[:=]\s*["']?(?:bearer\s+|basic\s+)?)[^\s"',;]+(?:;[^\r\n"']*)?
     | (?P<bearer>\bbearer\s+)[a-z0-9._~+/=-]{12,}
-    | (?P<pair>\b[a-z0-9_-]*(?:api[_-]?key|token|password|passwd|secret)["']?\s*[:=]\s*["']?)
+    | (?P<pair>\b[a-z0-9_-]*(?:api[_-]?key|token|password|passwd|secret)["']?\s*
+        (?:=\s*["']?|:\s*["']?(?=[^\s"'&,;}]*(?-i:[^a-z\s"'&,;}]))))
         (?!\[redacted\])[^\s"'&,;}]{6,}
     | (?P<hook>\bhttps://hooks\.slack\.com/services/)[A-Za-z0-9/_-]+
     """

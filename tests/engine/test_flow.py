@@ -174,3 +174,15 @@ async def test_a_payload_too_large_for_a_trace_is_left_out_whole(tmp_path: Path)
     record = json.loads(lines[0])
     assert record["truncated"]
     assert "body" not in record
+
+
+def test_a_faulty_connector_is_reported_once_and_not_at_each_block_that_uses_it(
+    tmp_path: Path,
+) -> None:
+    document = flows(main=[{"type": "ai-agent", "connector": "claude", "prompt": "x"}])
+    document["connectors"] = [
+        {"name": "claude", "type": "llm-anthropic", "settings": {"apiKey": ""}}
+    ]
+    with pytest.raises(ConfigError) as found:
+        load(tmp_path, document)
+    assert ["connectors.claude.settings.apiKey"] == [fault.path for fault in found.value.faults]

@@ -18,7 +18,8 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXZhbHVl"
         ("Authorization: Bearer abcdef123456", "abcdef123456"),
         ("cookie: session=abcdef; other=ghijkl", "abcdef"),
         ('{"x-api-key": "abcdef123456"}', "abcdef123456"),
-        ("password=hunter2hunter2", "hunter2hunter2"),
+        ("password=hunterhunter", "hunterhunter"),
+        ("password: hunter2hunter2", "hunter2hunter2"),
         ("https://hooks.slack.com/services/T0/B0/abcdefgh", "abcdefgh"),
         ("token xoxb-1234567890-abcdef", "xoxb-1234567890-abcdef"),
         (f"signed {JWT}", JWT),
@@ -39,6 +40,7 @@ def test_a_secret_is_masked_and_its_context_stays(text: str, secret: str) -> Non
         "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ" * 4,
         "the token count is 12",
+        "env.ANTHROPIC_API_KEY: required environment variable is not set",
         "https://host/path?page=2",
     ],
 )
