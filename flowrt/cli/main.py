@@ -6,7 +6,9 @@ Each command is a module of its own, imported when it runs.
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -154,17 +156,18 @@ def memory_clear(
     _finish(debug, lambda: clear_command(config, thread, storage, env_file))
 
 
-def _finish(debug: bool, command: object) -> None:
+def _finish(debug: bool, command: Callable[[], int]) -> None:
     from flowrt.cli.exits import run_command
 
-    raise typer.Exit(run_command(command, debug=debug))  # type: ignore[arg-type]
+    raise typer.Exit(run_command(command, debug=debug))
 
 
 def main() -> None:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
         # Text is UTF-8 whatever the locale says (FB-102).
-        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
     app()
 
 

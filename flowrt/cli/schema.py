@@ -90,11 +90,16 @@ _BASE = {
     "name": {"type": "string", "description": "Its label in addresses, errors and traces."},
 }
 
+_REF = {
+    "type": "string",
+    "description": "A processor; its settings may be overridden.",
+}
+
 _BY_REF = {
     "type": "object",
     "required": ["ref"],
     "properties": {
-        "ref": {"type": "string", "description": "A processor; its settings may be overridden."},
+        "ref": _REF,
         **_BASE,
     },
 }
@@ -139,7 +144,7 @@ def _typed(kind: Any, name: str, definitions: dict[str, Any], *, block: bool) ->
     }
     if block:
         # The settings' own `name`, as of set-variable, may only stand under `settings`.
-        own = {"ref": _BY_REF["properties"]["ref"], **properties, **own}  # type: ignore[index]
+        own = {"ref": _REF, **properties, **own}
     return {
         "type": "object",
         "description": summary,
