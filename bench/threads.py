@@ -8,7 +8,7 @@ import time
 from bench.measure import document, message, report, service
 from flowrt.message import Outcome
 
-THREADS, TURNS, DELAY = 200, 5, 0.2
+THREADS, TURNS, DELAY = 200, 10, 0.2
 
 
 async def main() -> None:
@@ -17,7 +17,7 @@ async def main() -> None:
         # One reply of the script serves whichever thread asks: the tool call is picked by `when`.
         content = document(delay=DELAY)
         first, second = content["connectors"][0]["settings"]["replies"]
-        first["when"] = "request.messages[request.messages.size() - 1].content[0].type == 'text'"
+        first["when"] = "request.lastUserText.startsWith('u')"
         second["when"] = "true"
         with service(content) as made:
             async with made:

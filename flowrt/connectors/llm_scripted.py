@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from flowrt.engine.fields import Plain
 from flowrt.expr import Expression
 from flowrt.llm.connector import ModelConnector
 from flowrt.llm.model import ChatModel
-from flowrt.llm.scripted import ScriptedModel, ScriptedReply
+from flowrt.llm.scripted import REQUEST_FIELDS, ScriptedModel, ScriptedReply
 from flowrt.message import Message
 
 _REPLIES = TypeAdapter(list[ScriptedReply])
@@ -97,7 +98,13 @@ class ScriptedConnector(Connector[ScriptedSettings], ModelConnector):
         super().__init__(name, settings)
         replies = read_script(settings)
         matchers = [_matcher(reply.when) for reply in replies]
-        self._model = ScriptedModel(replies, name=name, matchers=matchers, repeat=settings.repeat)
+        self._model = ScriptedModel(
+            replies,
+            name=name,
+            matchers=matchers,
+            fields=_fields([reply.when for reply in replies if reply.when is not None]),
+            repeat=settings.repeat,
+        )
 
     @property
     def chat_model(self) -> ChatModel:
@@ -107,6 +114,14 @@ class ScriptedConnector(Connector[ScriptedSettings], ModelConnector):
     def script(self) -> ScriptedModel:
         """The model itself, with the requests it was sent."""
         return self._model
+
+
+def _fields(conditions: list[str]) -> list[str]:
+    """What the conditions ask of a request; everything where one of them takes it whole."""
+    if any(re.search(r"\brequest\b(?!\s*\.\s*\w)", when) for when in conditions):
+        return list(REQUEST_FIELDS)
+    asked = {name for when in conditions for name in re.findall(r"\brequest\s*\.\s*(\w+)", when)}
+    return [name for name in REQUEST_FIELDS if name in asked]
 
 
 def _matcher(when: str | None) -> Callable[[dict[str, Any]], bool] | None:

@@ -6,7 +6,7 @@ It is as strict as the real API: a request that breaks the provider's rules fail
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -111,6 +111,9 @@ class ScriptedReply(_Entry):
         return self.stop_reason or ("tool_use" if calls else "end_turn")
 
 
+REQUEST_FIELDS = ("system", "messages", "tools", "lastUserText", "text", "tokens")
+"""What a condition can ask of a request."""
+
 Matcher = Callable[[dict[str, Any]], bool]
 
 
@@ -119,9 +122,10 @@ class ScriptedModel:
 
     An entry with `when` answers every request for which its condition holds, in file order; the
     others answer once each, in order, whatever none of the conditions took. `matchers` are the
-    compiled conditions, None for an entry without. With `repeat` the others begin again when they
-    are used up. A request that nothing answers is a
-    `ModelRefused` that shows the request.
+    compiled conditions, None for an entry without, and `fields` what they ask of a request: the
+    text of a long conversation is not put together for a condition that looks at its end. With
+    `repeat` the others begin again when they are used up. A request that nothing answers is a
+    `ModelRefused` that shows it.
     """
 
     provider = "SCRIPTED"
@@ -133,6 +137,7 @@ class ScriptedModel:
         name: str = "scripted",
         matchers: Sequence[Matcher | None] = (),
         clock: Clock | None = None,
+        fields: Iterable[str] = REQUEST_FIELDS,
         repeat: bool = False,
         keep_requests: int = 1000,
     ) -> None:
@@ -144,6 +149,7 @@ class ScriptedModel:
         pairs = list(zip(replies, conditions, strict=True))
         self._conditional = [(reply, when) for reply, when in pairs if when is not None]
         self._queue = [reply for reply, when in pairs if when is None]
+        self._fields = tuple(fields)
         self._repeat = repeat
         self._next = 0
 
@@ -172,7 +178,7 @@ class ScriptedModel:
 
     def _pick(self, request: Request) -> ScriptedReply:
         if self._conditional:
-            view = request_view(request)
+            view = request_view(request, self._fields)
             for reply, when in self._conditional:
                 if when(view):
                     return reply
@@ -188,23 +194,18 @@ class ScriptedModel:
         )
 
 
-def request_view(request: Request) -> dict[str, Any]:
-    """What `when` sees as `request`: system, messages, tools, lastUserText, text, tokens."""
-    texts = [_message_text(message) for message in request.messages]
-    users = [
-        text
-        for text, message in zip(texts, request.messages, strict=True)
-        if message["role"] == "user"
-    ]
-    system = "\n".join(block["text"] for block in request.system)
-    return {
-        "system": system,
-        "messages": request.messages,
-        "tools": request.tools,
-        "lastUserText": users[-1] if users else "",
-        "text": "\n".join(texts),
-        "tokens": _prompt_tokens(request),
-    }
+def request_view(request: Request, fields: Iterable[str] = REQUEST_FIELDS) -> dict[str, Any]:
+    """What `when` sees as `request`: the `fields` of `REQUEST_FIELDS` that it asks for."""
+    return {name: _FIELDS[name](request) for name in fields}
+
+
+def _system(request: Request) -> str:
+    return "\n".join(block["text"] for block in request.system)
+
+
+def _last_user_text(request: Request) -> str:
+    users = (message for message in reversed(request.messages) if message["role"] == "user")
+    return next((_message_text(message) for message in users), "")
 
 
 def _message_text(message: dict[str, Any]) -> str:
@@ -257,3 +258,13 @@ def _stream(blocks: list[Block], on_delta: Callable[[Delta], None]) -> None:
 def _pieces(kind: Any, text: str, index: int, on_delta: Callable[[Delta], None]) -> None:
     for at in range(0, len(text), _PIECE):
         on_delta(Delta(kind, text[at : at + _PIECE], index))
+
+
+_FIELDS: dict[str, Callable[[Request], Any]] = {
+    "system": _system,
+    "messages": lambda request: request.messages,
+    "tools": lambda request: request.tools,
+    "lastUserText": _last_user_text,
+    "text": lambda request: "\n".join(_message_text(message) for message in request.messages),
+    "tokens": _prompt_tokens,
+}

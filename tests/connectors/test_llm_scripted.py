@@ -62,3 +62,19 @@ def test_a_script_that_cannot_work_is_a_load_error(
     with pytest.raises(ConfigError) as found:
         load(tmp_path, scripted(**settings))
     assert text in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "request.lastUserText == 'hi'",
+        "request . text.contains('hi') && request.tokens > 10",
+        "request['lastUserText'] == 'hi'",
+        "[request].exists(r, r.text.contains('hi'))",
+        "request.tools.exists(t, t.name == 'echo')",
+        "request.system.contains('Help.') && request.messages.size() == 1",
+    ],
+)
+async def test_a_condition_sees_whatever_it_asks_for(tmp_path: Path, when: str) -> None:
+    replies = [{"when": when, "text": "yes"}, {"text": "no"}]
+    assert ["yes"] == await answers(load(tmp_path, scripted(replies=replies)), "hi")
