@@ -53,7 +53,11 @@ class SqliteFile:
     def connect(self) -> sqlite3.Connection:
         """A connection; its owner begins and ends transactions."""
         db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-        db.execute("PRAGMA synchronous = NORMAL")
+        try:
+            db.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error:
+            db.close()
+            raise
         return db
 
     def check(self) -> None:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ async def test_closing_leaves_one_file_with_everything_in_it(path: Path) -> None
     async with opened(store):
         await store.append("s", "log", [b"x" * 3000] * 50)
     assert ["state.db"] == [item.name for item in path.parent.iterdir()]
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         assert (50,) == db.execute("SELECT count(*) FROM entries").fetchone()
     db.close()
 
@@ -102,7 +103,7 @@ async def test_an_append_writes_what_is_new_however_long_the_log_is(path: Path) 
 async def test_a_file_of_a_newer_flowrt_is_refused_by_name(path: Path) -> None:
     async with opened(SqliteStore(path)):
         pass
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA user_version = 99")
     db.close()
     with pytest.raises(StoreUnavailable, match=rf"{path} cannot be opened: it has schema 99"):
@@ -110,12 +111,12 @@ async def test_a_file_of_a_newer_flowrt_is_refused_by_name(path: Path) -> None:
 
 
 async def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE invoices (id INTEGER)")
     db.close()
     with pytest.raises(StoreUnavailable, match="another program"):
         await SqliteStore(path).open()
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         assert [("invoices",)] == db.execute("SELECT name FROM sqlite_master").fetchall()
     db.close()
 
@@ -286,6 +287,6 @@ async def test_a_relative_path_stays_where_it_was(
 async def test_the_schema_is_numbered(path: Path) -> None:
     async with opened(SqliteStore(path)):
         pass
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         assert (len(MIGRATIONS),) == db.execute("PRAGMA user_version").fetchone()
     db.close()
