@@ -167,7 +167,6 @@ def test_an_interrupt_in_chat_stops_the_turn_and_not_the_program(
         process.stdin.flush()
         gate.wait(30)
         process.send_signal(signal.SIGINT)
-        gate.open()
         stdout, stderr = process.communicate("second\n/quit\n", timeout=30)
     assert (0, "") == (process.returncode, stderr)
     assert "[stopped; this turn is not remembered]" in stdout
