@@ -57,6 +57,8 @@ async def talk(service: Service, *said: str, watcher: Listener | None = None) ->
 async def test_at_every_budget_each_request_is_valid_and_holds_the_question(
     tmp_path: Path,
 ) -> None:
+    """FB-01 and FB-29: a budget of 1 has a meaning."""
+
     def answer(body: dict[str, Any]) -> FakeReply:
         (text, *_) = texts(body["messages"][-1]) or [""]
         if "use the tool" in text:
@@ -75,6 +77,7 @@ async def test_at_every_budget_each_request_is_valid_and_holds_the_question(
 async def test_the_working_context_begins_with_a_real_user_message(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-09."""
     api.reply = lambda _: "fine " * 50
     async with load(tmp_path, agent(api.base_url, contextMaxTokens=700)) as service:
         await talk(service, *(f"question {n} {LONG[:300]}" for n in range(12)))
@@ -92,11 +95,13 @@ async def test_a_prompt_stays_within_the_budget_as_the_provider_counts_it(
         await talk(service, *(f"question {n} {LONG[:400]}" for n in range(20)))
     assert max(count_tokens(request.body) for request in api.requests) <= 1500
     assert len(api.requests[-1].messages) > 3
+    assert [] == api.counts  # FB-03: the meter learns from usage and asks for no counts
 
 
 async def test_the_budget_covers_the_system_prompt_and_the_tools(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-25."""
     api.reply = lambda _: "fine"
     fat = {"type": "object", "description": "x" * 400}
     tools = [
@@ -149,6 +154,7 @@ async def test_in_one_long_run_the_oldest_tool_rounds_go_and_the_latest_stay(
 async def test_the_question_is_kept_where_the_budget_cannot_hold_it(
     api: FakeMessagesAPI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """FB-28."""
     api.reply = lambda _: "fine"
     async with load(tmp_path, agent(api.base_url, contextMaxTokens=10)) as service:
         await talk(service, "first " + LONG, "second " + LONG)
@@ -188,6 +194,7 @@ def summarizing(summary: str, reply: str = "fine " * 40) -> Any:
 async def test_a_summary_stands_in_for_what_was_forgotten(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-36: as a record of the past, with one end mark."""
     api.reply = summarizing("The user is called Sam.")
     document = agent(api.base_url, contextMaxTokens=1500, memoryCompaction="summarize")
     listener = Listener()
@@ -209,6 +216,7 @@ async def test_a_summary_stands_in_for_what_was_forgotten(
 async def test_a_fact_survives_three_compactions_with_a_weak_summariser(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-34."""
     written = iter(["Sam is allergic to nuts.", "They talked.", "They talked more.", "And more."])
 
     def answer(body: dict[str, Any]) -> FakeReply:
@@ -237,6 +245,7 @@ async def test_a_failed_summary_prunes_and_never_becomes_the_summary(
     failure: FakeReply,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """FB-30."""
     api.reply = lambda body: failure if is_summary_request(body) else FakeReply(text="fine " * 40)
     document = agent(api.base_url, contextMaxTokens=1500, memoryCompaction="summarize")
     async with load(tmp_path, document) as service:
@@ -248,6 +257,7 @@ async def test_a_failed_summary_prunes_and_never_becomes_the_summary(
 async def test_a_tail_that_is_over_the_budget_is_not_summarised_again_and_again(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-32."""
     api.reply = summarizing("Short.")
     document = agent(api.base_url, contextMaxTokens=400, memoryCompaction="summarize")
     listener = Listener()
@@ -275,6 +285,7 @@ async def test_a_history_too_long_for_one_summary_is_summarised_in_parts(
 async def test_pictures_count_a_flat_cost_and_never_reach_the_summariser(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-27."""
     api.reply = summarizing("A picture was shown.")
     store = f"sqlite:{tmp_path}/s.db"
     data = "A" * 1_000_000
@@ -353,6 +364,7 @@ def prefix(body: dict[str, Any]) -> list[str]:
 async def test_bytes_stored_for_a_turn_do_not_grow_with_the_conversation(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-44."""
     api.reply = lambda _: "fine " * 40
     sizes = []
     async with load(tmp_path, agent(api.base_url), f"sqlite:{tmp_path}/s.db") as service:

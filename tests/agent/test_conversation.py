@@ -79,6 +79,7 @@ async def test_two_services_on_one_store_do_not_share_a_thread(
 async def test_a_thread_id_that_names_nobody_is_an_error(
     api: FakeMessagesAPI, tmp_path: Path, thread: Any
 ) -> None:
+    """FB-56."""
     async with load(tmp_path, agent(api.base_url)) as service:
         result = await service.invoke("chat", {"thread": thread, "message": "hi"})
     assert "ai-agent memory threadId" in str(result.error)
@@ -120,6 +121,7 @@ async def test_an_agent_without_a_thread_remembers_nothing(
 async def test_messages_at_once_on_one_thread_are_worked_one_after_the_other(
     api: FakeMessagesAPI, tmp_path: Path, storage: str
 ) -> None:
+    """FB-40: they queue."""
     api.reply = lambda body: f"answer to {texts(body['messages'][-1])[-1]}"
     async with load(tmp_path, agent(api.base_url), storage) as service:
         results = await asyncio.gather(
@@ -163,6 +165,7 @@ async def test_a_message_joins_the_live_run_where_the_policy_says_merge(tmp_path
 async def test_a_message_that_arrives_while_tools_run_comes_after_their_results(
     api: FakeMessagesAPI, tmp_path: Path, held: Hold
 ) -> None:
+    """FB-13."""
     api.add(FakeReply(tool_calls=[call("slow"), call("slow")]), "Done.")
     document = agent(api.base_url, threadPolicy="merge", tools=[tool("slow", {"type": "hold"})])
     async with load(tmp_path, document) as service:
@@ -228,6 +231,7 @@ async def test_a_failed_model_call_leaves_the_thread_as_it_was(
 async def test_an_unanswered_call_in_the_store_is_answered_as_interrupted(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-04."""
     api.add("Fine.")
     async with load(tmp_path, agent(api.base_url), f"sqlite:{tmp_path}/s.db") as service:
         space: Space = service.storage.space("user")
@@ -269,6 +273,7 @@ async def test_a_nested_agent_on_its_callers_thread_does_not_wait_for_it(
 
 
 async def test_the_same_service_runs_in_two_event_loops(tmp_path: Path) -> None:
+    """FB-52."""
     with FakeMessagesAPI(["One.", "Two."]) as api:
         service = load(tmp_path, agent(api.base_url), f"sqlite:{tmp_path}/s.db")
 

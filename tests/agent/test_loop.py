@@ -110,6 +110,7 @@ async def test_a_single_call_keeps_the_variables_it_sets(
 async def test_parallel_calls_do_not_see_each_other_and_keep_their_order(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-14: all results are in one user message."""
     api.add(FakeReply(tool_calls=[call("mark", f"c{n}", n=n) for n in range(4)]), "ok")
     mark = tool(
         "mark",
@@ -127,6 +128,7 @@ async def test_parallel_calls_do_not_see_each_other_and_keep_their_order(
 async def test_one_failing_tool_does_not_lose_the_others(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-16."""
     api.add(FakeReply(tool_calls=[call("good"), call("bad"), call("good")]), "ok")
     document = agent(
         api.base_url, tools=[tool("good", payload('"fine"')), tool("bad", payload("body.missing"))]
@@ -154,6 +156,7 @@ async def test_a_call_that_cannot_work_is_told_to_the_model(
 async def test_a_tool_that_returns_nothing_says_so(
     api: FakeMessagesAPI, tmp_path: Path, value: str
 ) -> None:
+    """FB-12."""
     api.add(FakeReply(tool_calls=[call("void")]), "ok")
     (result,) = await run(tmp_path, agent(api.base_url, tools=[tool("void", payload(value))]), "hi")
     assert results(api)[0]["content"].strip()
@@ -185,6 +188,7 @@ async def test_the_scope_of_a_tool_is_stable_for_the_conversation(
 async def test_a_run_that_never_answers_takes_the_default_path_with_the_reason(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-22."""
     api.reply = lambda _: FakeReply(tool_calls=[call("echo", x=1)])
     fallback = {"process": [payload("vars.guardrail")]}
     document = agent(api.base_url, maxIterations=3, default=fallback)
@@ -217,6 +221,7 @@ async def test_a_refusal_takes_the_default_path(api: FakeMessagesAPI, tmp_path: 
 async def test_calls_cut_off_by_the_token_limit_are_not_run(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-19."""
     cut = FakeReply(tool_calls=[call("echo")], stop_reason="max_tokens")
     api.add(cut, cut, cut)
     (result,) = await run(tmp_path, agent(api.base_url), "hi")
@@ -229,6 +234,7 @@ async def test_calls_cut_off_by_the_token_limit_are_not_run(
 
 
 async def test_blank_text_in_a_reply_is_not_sent_back(api: FakeMessagesAPI, tmp_path: Path) -> None:
+    """FB-11."""
     blocks = [
         {"type": "text", "text": ""},
         {"type": "tool_use", "id": "c1", "name": "echo", "input": {"a": 1}},
@@ -239,9 +245,20 @@ async def test_blank_text_in_a_reply_is_not_sent_back(api: FakeMessagesAPI, tmp_
     assert ["tool_use"] == [b["type"] for b in api.requests[1].messages[1]["content"]]
 
 
+async def test_a_trailing_new_line_is_stored_and_never_ends_a_request(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    """FB-10."""
+    api.add("ok\n", "again")
+    await run(tmp_path, agent(api.base_url), "hi", "more")
+    said = [(message["role"], texts(message)) for message in api.requests[1].messages]
+    assert [("user", ["hi"]), ("assistant", ["ok\n"]), ("user", ["more"])] == said
+
+
 async def test_thinking_and_unknown_blocks_survive_storage_untouched(
     api: FakeMessagesAPI, tmp_path: Path, redis_url: str
 ) -> None:
+    """FB-17."""
     blocks = [
         {"type": "thinking", "thinking": "so… “quoted”", "signature": "sig+/="},
         {"type": "redacted_thinking", "data": "b64+/=="},
@@ -272,6 +289,7 @@ async def test_unsigned_thinking_is_not_sent_back(api: FakeMessagesAPI, tmp_path
 async def test_overload_is_retried_and_the_turn_stored_once(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-23."""
     overloaded = FakeReply(error=529, headers={"retry-after-ms": "1"})
     api.add(overloaded, overloaded, "fine", "again")
     await run(tmp_path, agent(api.base_url), "hi", "more")
@@ -297,6 +315,7 @@ async def test_a_provider_that_cannot_be_reached_is_named(tmp_path: Path) -> Non
 async def test_a_tool_whose_own_work_is_cancelled_is_an_error_for_the_model(
     api: FakeMessagesAPI, tmp_path: Path, held: Hold
 ) -> None:
+    """FB-07."""
     api.add(FakeReply(tool_calls=[call("timed")]), "ok")
 
     class TimedOut(Exception):
@@ -317,6 +336,7 @@ async def test_a_tool_whose_own_work_is_cancelled_is_an_error_for_the_model(
 async def test_text_that_no_store_can_hold_is_replaced_on_the_way_in(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-50 and FB-51."""
     api.add("one", "two")
     outcomes = await run(tmp_path, agent(api.base_url), "nul \x00 and \ud83d", "more")
     assert [Outcome.COMPLETED] * 2 == [result.outcome for result in outcomes]
@@ -325,6 +345,7 @@ async def test_text_that_no_store_can_hold_is_replaced_on_the_way_in(
 
 @pytest.mark.parametrize("text", ["${env.SECRET}", "{{1+1}}", "${HOME}"])
 async def test_a_users_text_is_never_run(api: FakeMessagesAPI, tmp_path: Path, text: str) -> None:
+    """FB-90."""
     api.add(text)
     (result,) = await run(tmp_path, agent(api.base_url), text)
     assert [text] == texts(api.requests[0].messages[0])

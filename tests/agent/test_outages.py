@@ -35,6 +35,7 @@ def held_tool(document: dict[str, Any]) -> dict[str, Any]:
 async def test_a_store_that_is_gone_fails_the_run_before_the_model_is_called(
     api: FakeMessagesAPI, tmp_path: Path, redis: RedisServer
 ) -> None:
+    """FB-45."""
     api.add("Fine.")
     redis.stop()
     async with load(tmp_path, agent(api.base_url), redis.url) as service:
@@ -50,6 +51,7 @@ async def test_a_store_that_is_gone_fails_the_run_before_the_model_is_called(
 async def test_a_store_that_goes_away_before_the_save_does_not_take_the_answer_along(
     tmp_path: Path, redis: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """FB-45."""
     gate = Gate()
     with FakeMessagesAPI([FakeReply(text="Delivered.", hold=gate), "After."]) as api:
         async with load(tmp_path, agent(api.base_url), redis.url) as service:
@@ -70,6 +72,7 @@ async def test_a_store_that_goes_away_before_the_save_does_not_take_the_answer_a
 async def test_a_run_that_is_cancelled_in_a_tool_leaves_a_thread_that_accepts_the_next_message(
     api: FakeMessagesAPI, tmp_path: Path, held: Hold
 ) -> None:
+    """FB-06: the whole unfinished exchange is left out."""
     api.add(FakeReply(tool_calls=[{"name": "slow"}, {"name": "slow"}]), "Fine.")
     store = f"sqlite:{tmp_path}/s.db"
     async with load(tmp_path, held_tool(agent(api.base_url)), store) as service:
@@ -87,6 +90,7 @@ async def test_a_run_that_is_cancelled_in_a_tool_leaves_a_thread_that_accepts_th
 async def test_a_run_may_be_cancelled_at_any_step_and_never_leaves_half_an_exchange(
     api: FakeMessagesAPI, tmp_path: Path, redis_url: str, store: str
 ) -> None:
+    """FB-42: in the model call, a tool, the save and the release."""
     api.reply = lambda body: (
         {"toolCalls": [{"name": "echo", "input": {"x": 1}}]}
         if body["messages"][-1]["content"][-1]["type"] == "text"

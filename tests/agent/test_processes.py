@@ -94,6 +94,7 @@ def whole_exchanges(entries: list[Entry]) -> list[str]:
 async def test_messages_from_three_processes_are_all_in_the_transcript_each_whole(
     config: Path, storage: str
 ) -> None:
+    """FB-40."""
     running = [start(config, storage, "shared", count, "together") for count in (9, 8, 8)]
     printed = [process.communicate(timeout=100)[0].splitlines() for process in running]
     assert [0, 0, 0] == [process.returncode for process in running]

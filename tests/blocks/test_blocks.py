@@ -213,6 +213,7 @@ async def test_flow_ref_to_a_flow_that_drops_leaves_the_message(tmp_path: Path) 
 
 
 async def test_a_one_way_flow_ref_is_finished_before_the_service_stops(tmp_path: Path) -> None:
+    """FB-53."""
     document = flows(
         main=[{"type": "flow-ref", "settings": {"flow": "other", "oneWay": True}}],
         other=[{"type": "object-write", "settings": {"key": '"k"', "value": '"done"'}}],

@@ -68,6 +68,7 @@ def test_what_is_wrong_decides_the_exit_code(
     code: int,
     text: str,
 ) -> None:
+    """FB-100."""
     service_file(document)
     done = flowrt("invoke", "--config", "service.yaml", *arguments)
     assert (code, "") == (done.returncode, done.stdout)
@@ -192,6 +193,7 @@ def test_a_run_that_takes_too_long_fails_with_the_limit(
 def test_an_interrupt_is_one_line_and_leaves_a_usable_thread(
     flowrt: Flowrt, service_file: Write, tmp_path: Path
 ) -> None:
+    """FB-103."""
     gate = Gate()
     with FakeMessagesAPI([FakeReply(text="never", hold=gate), "Fine."]) as api:
         service_file(agent(api.base_url))

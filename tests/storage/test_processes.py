@@ -205,6 +205,7 @@ async def test_a_process_that_is_killed_loses_its_lease_and_nothing_it_saved(url
 
 
 async def test_a_process_reads_while_two_others_write_in_a_loop(tmp_path: Path) -> None:
+    """FB-48."""
     url, service = f"sqlite:{tmp_path}/state.db", "test"
     write = """
     for number in range(400):
