@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowrt.clock import Clock
-from flowrt.llm.model import Delta
 
 if TYPE_CHECKING:
     from flowrt.agent.live import LiveRuns
+    from flowrt.llm.model import Delta
     from flowrt.observe.trace import Trace
     from flowrt.storage.tiers import Storage
 
