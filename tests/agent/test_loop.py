@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from flowrt.errors import ConfigError
 from flowrt.message import Outcome
 from flowrt.service import Result
 from flowrt.testing import FakeMessagesAPI
@@ -376,38 +375,3 @@ async def test_model_tokens_and_temperature_of_the_block_reach_the_request(
     await run(tmp_path, agent(api.base_url, model="other", maxTokens=77, temperature=0.5), "hi")
     body = api.requests[0].body
     assert ("other", 77, 0.5) == (body["model"], body["max_tokens"], body["temperature"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"tools": [tool("crm.lookup")]}, "crm.lookup"),
-        ({"tools": [tool("look up")]}, "look up"),
-        ({"tools": [tool("x" * 200)]}, "should match pattern"),
-        ({"tools": [tool("a"), tool("a")]}, "two tools are called 'a'"),
-        ({"contextMaxTokens": 0}, "contextMaxTokens"),
-        ({"contextMaxTokens": -1}, "contextMaxTokens"),
-        ({"contextMaxTokens": "4k"}, "contextMaxTokens"),
-        ({"contextMaxTokens": 1.5}, "contextMaxTokens"),
-        ({"memoryMaxTokens": 8000}, "contextMaxTokens"),
-        ({"agentId": "x"}, "not supported by this version"),
-        ({"authorizeId": "body.x"}, "not supported by this version"),
-        ({"attachments": "[]"}, "not supported by this version"),
-        ({"emit": ["done"]}, "emit needs events"),
-        ({"stream": True}, "stream needs events"),
-        ({"events": {"process": []}, "emit": ["nothing"]}, "unknown event type 'nothing'"),
-        ({"stopWhen": "true", "memoryThreadId": None}, "stopWhen needs memoryThreadId"),
-        ({"prompt": "  "}, "must not be blank"),
-        ({"connector": "cloude"}, "did you mean 'claude'"),
-        ({"maxIteration": 3}, "did you mean 'maxIterations'"),
-        ({"memoryThreadId": "body.("}, "does not compile"),
-    ],
-)
-def test_a_setting_that_cannot_work_is_a_load_error(
-    tmp_path: Path, settings: dict[str, Any], text: str
-) -> None:
-    with pytest.raises(
-        ConfigError, match=r"service\.yaml:\d+:\d+ flows\.chat\.process\[0\]"
-    ) as found:
-        load(tmp_path, agent("http://127.0.0.1:9", **settings))
-    assert text in str(found.value)
