@@ -143,12 +143,13 @@ class Service:
             return Result(Outcome.DROPPED)
         return Result(Outcome.STOPPED if result.stop else Outcome.COMPLETED, result)
 
-    def spawn(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """Run `work` in the background, held until it ends; a failure is logged under `what`."""
         task = asyncio.create_task(work, name=what)
         # A task nobody holds may be collected in the middle of its work.
         self._background.add(task)
         task.add_done_callback(self._finished)
+        return task
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)

@@ -36,8 +36,12 @@ class Compactor:
     async def compact(
         self, entries: list[Entry], meter: Meter, budget: Budget, iteration: int
     ) -> list[Entry]:
-        """The entries that stay, oldest first, with a summary in front where there is one."""
-        if prune(entries, meter, budget) == entries:
+        """The entries that stay, oldest first, with a summary in front where there is one.
+
+        The very list that was given where nothing can be cut.
+        """
+        pruned = prune(entries, meter, budget)
+        if pruned == entries:
             self._cannot(entries, meter, budget)
             return entries
         figures: dict[str, Any] = {
@@ -47,7 +51,7 @@ class Compactor:
             "contextMaxTokens": budget.limit,
         }
         await self._events.emit("compaction_start", iteration, **figures)
-        kept = await self._kept(entries, meter, budget)
+        kept = await self._summarized_or(pruned, entries, meter, budget)
         alive = {id(entry) for entry in kept}
         figures |= {
             "after": len(kept),
@@ -60,13 +64,16 @@ class Compactor:
             self._cannot(kept, meter, budget)
         return kept
 
-    async def _kept(self, entries: list[Entry], meter: Meter, budget: Budget) -> list[Entry]:
-        if self._spec.strategy == "summarize":
-            shorter = await self._summarized(entries, meter, budget)
-            if shorter is not None:
-                fits = meter.predict(tokens_of(shorter)) <= budget.limit
-                return shorter if fits else prune(shorter, meter, budget)
-        return prune(entries, meter, budget)
+    async def _summarized_or(
+        self, pruned: list[Entry], entries: list[Entry], meter: Meter, budget: Budget
+    ) -> list[Entry]:
+        if self._spec.strategy == "prune":
+            return pruned
+        shorter = await self._summarized(entries, meter, budget)
+        if shorter is None:
+            return pruned
+        fits = meter.predict(tokens_of(shorter)) <= budget.limit
+        return shorter if fits else prune(shorter, meter, budget)
 
     async def _summarized(
         self, entries: list[Entry], meter: Meter, budget: Budget

@@ -49,7 +49,6 @@ class Session:
         self._run = run
         self._thread = thread
         self._seen = Transcript()
-        self._added: set[int] = set()
         self._compacted = False
         self.entries: list[Entry] = []
         self.meter = Meter(spec.fixed)
@@ -71,7 +70,7 @@ class Session:
         """Add one entry of this run; one without content is left out, no request may hold it."""
         if entry.message["content"]:
             self.entries.append(entry)
-            self._added.add(id(entry))
+            entry.added = True
             self._total += entry.tokens
 
     def add_reply(self, reply: Reply) -> None:
@@ -91,11 +90,12 @@ class Session:
         if self.meter.predict(self._total) <= budget.limit:
             return False
         kept = await self._compactor.compact(self.entries, self.meter, budget, iteration)
-        cut = len(kept) != len(self.entries)
+        # Not by length: a summary may stand in for a single message.
+        cut = kept is not self.entries
         self._compacted = self._compacted or cut
         self.entries = kept
         self._total = tokens_of(kept)
-        self._stored = sum(id(entry) not in self._added for entry in kept)
+        self._stored = sum(not entry.added for entry in kept)
         return cut
 
     def shrunk_limit(self) -> int:
@@ -123,13 +123,14 @@ class Session:
         if self._thread is None:
             return
         if reason:
-            self.entries = self._closed(reason)
+            self._close(reason)
             self._total = tokens_of(self.entries)
         elif not self._compacted:
             # A run that was compacted already is near its low-water mark: what its last turn
             # added over the budget, the next run cuts before its first call.
             await self.fit(iteration)
-        saving = asyncio.ensure_future(self._write())
+        # The service holds it: also where this run is cancelled and its patience runs out.
+        saving = self._run.runtime.spawn(self._write(), f"saving thread {self._thread.name!r}")
         try:
             await asyncio.shield(saving)
         except asyncio.CancelledError:
@@ -137,16 +138,18 @@ class Session:
             await asyncio.wait([saving], timeout=_CANCELLED_GRACE)
             raise
 
-    def _closed(self, reason: str) -> list[Entry]:
+    def _close(self, reason: str) -> None:
+        """Answer the calls that this run leaves open; the answers are the run's own."""
+        before = {id(entry) for entry in self.entries}
         closed = close_calls(self.entries, reason)
-        known = {id(entry) for entry in self.entries}
-        self._added |= {id(entry) for entry in closed if id(entry) not in known}
-        return closed
+        for entry in closed:
+            entry.added = entry.added or id(entry) not in before
+        self.entries = closed
 
     async def _write(self) -> None:
         assert self._thread is not None
-        new = [entry for entry in self.entries if id(entry) in self._added]
-        kept = [entry for entry in self.entries if id(entry) not in self._added]
+        new = [entry for entry in self.entries if entry.added]
+        kept = [entry for entry in self.entries if not entry.added]
         try:
             async with asyncio.timeout(SAVE_DEADLINE):
                 await self._store(self._thread, kept, new)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flowrt.clock import Clock
 
 if TYPE_CHECKING:
+    import asyncio
+
     from flowrt.agent.live import LiveRuns
     from flowrt.llm.model import Delta
     from flowrt.observe.trace import Trace
@@ -35,7 +37,7 @@ class Runtime(Protocol):
     storage: Storage
     live: LiveRuns
 
-    def spawn(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """Run something in the background; the service holds it, logs its failure, awaits it."""
         ...
 

@@ -124,7 +124,8 @@ def split_for_summary(entries: list[Entry], meter: Meter, budget: Budget) -> Spl
         recent = unit + recent
     kept_current = current if size <= left else drop_rounds(current, half)
     told = [entry for unit in units for entry in unit]
-    told += [entry for entry in current if not any(entry is kept for kept in kept_current)]
+    staying = {id(entry) for entry in kept_current}
+    told += [entry for entry in current if id(entry) not in staying]
     if tokens_of(told) < LEAST_TO_SUMMARIZE:
         return None
     return Split(earlier, folded + told, recent + kept_current)

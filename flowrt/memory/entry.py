@@ -18,13 +18,18 @@ Kind = Literal["message", "summary"]
 
 
 class Entry:
-    """One message of a transcript. `tokens` is its estimate; `opens` says it begins an exchange."""
+    """One message of a transcript.
 
-    __slots__ = ("kind", "message", "opens", "tokens")
+    `tokens` is its estimate, `opens` says that it begins an exchange, `added` that the run under
+    way has added it and the store does not have it yet.
+    """
+
+    __slots__ = ("added", "kind", "message", "opens", "tokens")
 
     def __init__(self, message: dict[str, Any], kind: Kind = "message") -> None:
         self.message = message
         self.kind = kind
+        self.added = False
         self.tokens = estimate_message(message)
         self.opens = message["role"] == "user" and not is_results(message)
 

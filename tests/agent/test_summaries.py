@@ -157,3 +157,20 @@ async def test_compaction_leaves_a_trace_record_and_the_summary_call_its_own(
     purposes = [r["attrs"].get("purpose") for r in records if r["kind"] == "llm.turn"]
     assert "memory-compaction" in purposes
     assert None in purposes
+
+
+async def test_a_summary_in_the_place_of_a_single_message_is_stored(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    api.reply = summarizing("One long question was asked.", "fine")
+    document = agent(api.base_url, contextMaxTokens=600, memoryCompaction="summarize")
+    question = {"role": "user", "content": [{"type": "text", "text": LONG * 3}]}
+    async with load(tmp_path, document, f"sqlite:{tmp_path}/s.db") as service:
+        space = service.storage.space("user")
+        await space.append("agent-memory/t", [json.dumps(question).encode()])
+        await talk(service, "short")
+        log = await space.read_log("agent-memory/t")
+    assert log is not None
+    kinds = [json.loads(entry).get("kind", "message") for entry in log.entries]
+    assert ["summary", "message", "message"] == kinds
+    assert 3 == len(summaries(api))  # one summary, of 3,000 characters in parts of 1,024
