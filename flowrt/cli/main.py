@@ -55,6 +55,10 @@ def invoke(
         typer.Option(help="The body: JSON, @FILE, or - for standard input. Piped input is read."),
     ] = None,
     variables: Annotated[str | None, typer.Option("--vars", help="A JSON object.")] = None,
+    content_type: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Send --data as raw text of this type, not as JSON."),
+    ] = None,
     storage: StorageUrl = None,
     env_file: EnvFile = None,
     timeout: Annotated[str, typer.Option(help="Longest run: 30s, 5m; 0 for no limit.")] = "30s",
@@ -63,6 +67,26 @@ def invoke(
     ] = False,
     events: Annotated[str | None, typer.Option(help="Write agent events to FILE.")] = None,
     traces: Annotated[str | None, typer.Option(help="Write trace records to FILE.")] = None,
+    break_at: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Stop behind a block; show the message."),
+    ] = None,
+    spies: Annotated[
+        str | None, typer.Option(metavar="ADDRESS,…", help="Record what passes these blocks.")
+    ] = None,
+    mocks: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Stand-ins for blocks, by address.")
+    ] = None,
+    run_debug_config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="input, breakAt, spies and mocks as YAML or JSON."),
+    ] = None,
+    envelope: Annotated[
+        bool, typer.Option("--envelope", help="Print {result|dropped|error, …}; exit 0 either way.")
+    ] = False,
+    envelope_out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the envelope to FILE.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Send one message through a flow and print the body it ends with, as JSON."""
@@ -72,7 +96,23 @@ def invoke(
         debug,
         lambda: invoke_command(
             Invocation(
-                config, flow, data, variables, storage, env_file, timeout, message, events, traces
+                config=config,
+                flow=flow,
+                data=data,
+                variables=variables,
+                content_type=content_type,
+                storage=storage,
+                env_file=env_file,
+                timeout=timeout,
+                message=message,
+                events=events,
+                traces=traces,
+                break_at=break_at,
+                spies=spies,
+                mocks=mocks,
+                debug_config=run_debug_config,
+                envelope=envelope,
+                envelope_out=envelope_out,
             )
         ),
     )

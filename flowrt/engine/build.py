@@ -28,6 +28,7 @@ class Built:
 
     flows: dict[str, Flow]
     connectors: dict[str, AnyConnector]
+    chains: list[Chain]
 
 
 def build(config: Config, faults: Sequence[Fault] = ()) -> Built:
@@ -49,6 +50,7 @@ class Builder:
         self.declared = {connector.name for connector in config.connectors}
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
         self._templates: dict[str, Template] = {}
+        self._chains: list[Chain] = []
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
         self._settings: Table | None = None
 
@@ -63,12 +65,14 @@ class Builder:
         self._resolve_handles(flows)
         if self.faults:
             raise ConfigError(sorted(self.faults, key=_file_order))
-        return Built(flows, self.connectors)
+        return Built(flows, self.connectors, self._chains)
 
     def chain(self, blocks: list[Any], at: str) -> Chain:
         """Bind a list of blocks whose addresses start with `at`."""
         steps = (self._step(blocks, index, at) for index in range(len(blocks)))
-        return Chain([step for step in steps if step is not None], at)
+        chain = Chain([step for step in steps if step is not None], at)
+        self._chains.append(chain)
+        return chain
 
     def flow_handle(self, name: str, field: tuple[str | int, ...]) -> FlowHandle:
         """A flow by name, resolved when all are built."""
@@ -146,7 +150,7 @@ class Builder:
             return None
         finally:
             self._settings = outer
-        return Step(label, address, resolved.type, block)
+        return Step(label, address, resolved.type, block, str(resolved.table.get("ref") or ""))
 
     def _class(self, types: registry.Registry, name: str, table: Table, what: str) -> Any:
         try:
