@@ -111,6 +111,10 @@ class ScriptedReply(_Entry):
         return self.stop_reason or ("tool_use" if calls else "end_turn")
 
 
+class NoAnswer(ModelRefused):
+    """Nothing in the script answers a request; the text shows it."""
+
+
 REQUEST_FIELDS = ("system", "messages", "tools", "lastUserText", "text", "tokens")
 """What a condition can ask of a request."""
 
@@ -188,7 +192,7 @@ class ScriptedModel:
             self._next += 1
             return self._queue[self._next - 1]
         shown = json.dumps(request.messages, ensure_ascii=False, indent=1)
-        raise ModelRefused(
+        raise NoAnswer(
             f"the script of {self.name!r} has no answer for request {len(self.requests)}; "
             f"add an entry, or a `when` that takes it. The messages were:\n{shown}"
         )
