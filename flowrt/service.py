@@ -103,16 +103,21 @@ class Service:
 
     async def stop(self) -> None:
         """Wait for background work, then stop the connectors and close the stores."""
-        if self._background:
-            _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
-            for task in late:
-                self._log.warning("background work was cut off", task=task.get_name())
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
+        await self.drain()
         for connector in reversed(self._connectors.values()):
             await connector.stop()
         await self.storage.close()
+
+    async def drain(self) -> None:
+        """Wait for background work; what takes longer than `BACKGROUND_GRACE` is cut off."""
+        if not self._background:
+            return
+        _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
+        for task in late:
+            self._log.warning("background work was cut off", task=task.get_name())
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
 
     def debug(self, plan: DebugPlan) -> Probe:
         """Put in the plan's breakpoint, spies and mocks; the probe tells what they saw.

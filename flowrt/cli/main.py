@@ -135,6 +135,64 @@ def chat(
 
 
 @app.command()
+def test(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="*_test.yaml files, or folders of them.")
+    ],
+    config: Annotated[
+        str | None, typer.Option(help="The service; without it, the file beside each suite.")
+    ] = None,
+    env_file: EnvFile = None,
+    traces_dir: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Write trace records of each case.")
+    ] = None,
+    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Write JUnit's XML.")] = None,
+    report_json: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a report as JSON; - for stdout.")
+    ] = None,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="Cases at once; without it, one for each core.")
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first case that does not pass.")
+    ] = False,
+    case: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this case; may be repeated.")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Let suites reach real model providers.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Ask real providers once and keep what they answer.")
+    ] = False,
+    isolated: Annotated[
+        bool, typer.Option("--isolated", help="Run each case in a process of its own.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every case.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Run suites of cases, offline. Exits 0; 1 where a case failed, 2 where one could not run."""
+    from flowrt.cli.test import TestRun, test_command
+
+    run = TestRun(
+        paths=paths,
+        config=config,
+        env_file=env_file,
+        traces_dir=traces_dir,
+        junit=junit,
+        report_json=report_json,
+        parallel=parallel,
+        fail_fast=fail_fast,
+        cases=case or [],
+        live=live,
+        record=record,
+        isolated=isolated,
+        verbose=verbose,
+    )
+    _finish(debug, lambda: test_command(run))
+
+
+@app.command()
 def validate(
     path: Annotated[str, typer.Argument(help="A YAML file, or a directory of them.")],
     as_json: AsJson = False,

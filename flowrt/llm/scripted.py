@@ -27,6 +27,7 @@ from flowrt.llm.rules import check
 
 SIGNATURE = "scripted-signature"
 
+_LONGEST = 500  # characters of a message in an error
 _PIECE = 12  # characters of a streamed piece
 
 
@@ -191,11 +192,21 @@ class ScriptedModel:
         if self._next < len(self._queue):
             self._next += 1
             return self._queue[self._next - 1]
-        shown = json.dumps(request.messages, ensure_ascii=False, indent=1)
+        shown = "\n".join(_shown(message) for message in request.messages)
         raise NoAnswer(
             f"the script of {self.name!r} has no answer for request {len(self.requests)}; "
             f"add an entry, or a `when` that takes it. The messages were:\n{shown}"
         )
+
+
+def _shown(message: dict[str, Any]) -> str:
+    """A message on one line, cut off where it is long, without what is only for the cache."""
+    content = [
+        {key: value for key, value in block.items() if key != "cache_control"}
+        for block in message["content"]
+    ]
+    text = json.dumps(content, ensure_ascii=False)
+    return f"{message['role']}: {text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}"
 
 
 def request_view(request: Request, fields: Iterable[str] = REQUEST_FIELDS) -> dict[str, Any]:
