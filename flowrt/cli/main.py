@@ -206,11 +206,14 @@ def validate(
 
 
 @app.command()
-def schema(debug: Debug = False) -> None:
-    """Print the JSON Schema of service files, for editors."""
+def schema(
+    suite: Annotated[bool, typer.Option("--suite", help="Of *_test.yaml files instead.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Print the JSON Schema of service files, or of suites, for editors."""
     from flowrt.cli.schema import schema_command
 
-    _finish(debug, schema_command)
+    _finish(debug, lambda: schema_command(suite))
 
 
 @app.command()

@@ -175,7 +175,7 @@ class ScriptedModel:
         if entry.delay:
             await self._clock.sleep(entry.delay)
         if entry.error is not None:
-            raise _failure(entry.error, entry.message or f"scripted failure {entry.error}")
+            raise failure(entry.error, entry.message or f"scripted failure {entry.error}")
         blocks = entry.blocks()
         if on_delta is not None:
             _stream(blocks, on_delta)
@@ -250,8 +250,9 @@ def _usage(entry: ScriptedReply, request: Request) -> Usage:
     return Usage(input_tokens=_prompt_tokens(request), output_tokens=reply)
 
 
-def _failure(status: int, text: str) -> ModelError:
-    if status in (408, 409, 429) or status >= 500:
+def failure(status: int | None, text: str) -> ModelError:
+    """What a real model raises for an HTTP status; None where none was received."""
+    if status is None or status in (408, 409, 429) or status >= 500:
         return ModelUnavailable(text, status=status)
     if status == 400 and "prompt is too long" in text:
         return PromptTooLong(text, status=status)

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flowrt.errors import CallError, ModelRefused
+from flowrt.errors import CallError, ModelError, ModelRefused
 from flowrt.llm.model import ChatModel, Delta, Reply, Request, Usage
+from flowrt.llm.scripted import failure
 from flowrt.observe.masking import mask
 from flowrt.testing.suite.asked import ModelLog
 from flowrt.testing.suite.compare import differences
@@ -100,7 +101,11 @@ class Recorder:
     ) -> Reply:
         entry: Entry = {"connector": self.name, "request": request_json(request)}
         self._entries.append(entry)
-        reply = await self._model.complete(request, on_delta)
+        try:
+            reply = await self._model.complete(request, on_delta)
+        except ModelError as error:
+            entry["error"] = {"status": error.status, "text": str(error)}
+            raise
         entry["reply"] = {
             "content": reply.content,
             "stopReason": reply.stop_reason,
@@ -125,9 +130,9 @@ class Replayer:
         asked = request_json(request)
         # Calls that run side by side come in any order.
         for index, entry in enumerate(self._left):
-            if entry["request"] == asked and "reply" in entry:
+            if entry["request"] == asked:
                 del self._left[index]
-                return _reply(entry["reply"])
+                return _replay(entry)
         text = self._difference(asked)
         self._log.problems.append(text)
         raise ModelRefused(text)
@@ -143,7 +148,11 @@ class Replayer:
         )
 
 
-def _reply(stored: Entry) -> Reply:
+def _replay(entry: Entry) -> Reply:
+    """What was answered. Raises what the provider had failed with."""
+    if "error" in entry:
+        raise failure(entry["error"]["status"], entry["error"]["text"])
+    stored = entry["reply"]
     usage = stored["usage"]
     return Reply(
         json.loads(json.dumps(stored["content"])),

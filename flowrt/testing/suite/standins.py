@@ -144,9 +144,9 @@ def script(name: str, replies: Sequence[ModelReply], clock: Clock) -> ScriptedMo
 class Cast:
     """Decides who plays each connector of a case.
 
-    A script where the suite has one; else what was recorded; a connector whose calls stay on this
-    machine, or any with `live`, is asked itself. `recorded` None records: the calls of this case
-    are added to `entries`.
+    A script where the suite has one; else what was recorded; else itself, where its calls stay on
+    this machine or the suite runs `live`. `recorded` None records: every connector without a script
+    is asked itself, and its calls are added to `entries`.
     """
 
     def __init__(
@@ -169,22 +169,22 @@ class Cast:
         """The connector that blocks get: the `stand_in` of a build."""
         if not isinstance(original, ModelConnector):
             return original
-        itself = original.name not in self._scripts and (original.local or self._live)
-        player = self._player(original.name, original.chat_model, itself=itself)
-        model = PlayedModel(original.name, original.chat_model.provider, player, self._log)
-        opens = itself or isinstance(player, Recorder)
+        real = original.chat_model
+        player = self._player(original.name, real, local=original.local)
+        model = PlayedModel(original.name, real.provider, player, self._log)
+        opens = player is real or isinstance(player, Recorder)
         if not isinstance(original, EmbeddingConnector):
             return StandIn(original, model, opens=opens)
-        embeds = original.embedding_model if itself else HashedEmbeddings(original.name)
+        embeds = original.embedding_model if player is real else HashedEmbeddings(original.name)
         return EmbeddingStandIn(original, model, embeds, opens=opens)
 
-    def _player(self, name: str, model: ChatModel, *, itself: bool) -> ChatModel:
+    def _player(self, name: str, real: ChatModel, *, local: bool) -> ChatModel:
         if name in self._scripts:
             return script(name, self._scripts[name], self._clock)
-        if itself:
-            return model
+        if self._live or isinstance(real, ScriptedModel):
+            return real
         if self._recorded is None:
-            return Recorder(model, self.entries)
+            return Recorder(real, self.entries)
         if any(entry["connector"] == name for entry in self._recorded):
-            return Replayer(name, model.provider, self._recorded, self._log)
-        return Forbidden(name, model.provider, self._log)
+            return Replayer(name, real.provider, self._recorded, self._log)
+        return real if local else Forbidden(name, real.provider, self._log)

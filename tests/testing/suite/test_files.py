@@ -51,7 +51,10 @@ def test_a_suite_is_for_the_file_of_its_name_else_for_its_folder(tmp_path: Path)
     [
         ({"flow": "main"}, ["missing key 'cases'"]),
         ({"flow": "main", "cases": []}, ["cases"]),
-        ({"flow": "main", "cases": [{**CASE, "expct": {}}]}, ["'expct'", "'expect'", ":7:3 cases[0].expct"]),
+        (
+            {"flow": "main", "cases": [{**CASE, "expct": {}}]},
+            ["'expct'", "'expect'", ":7:3 cases[0].expct"],
+        ),
         ({"flow": "main", "cases": [CASE, CASE]}, ["two cases are called 'it'", "first at"]),
         (
             {"flow": "main", "inputs": {"one": {}}, "cases": [{"name": "it", "input": "oen"}]},
