@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from flowrt.config.nodes import plain
 from flowrt.connectors.llm_scripted import condition
 from flowrt.engine.block import Settings
 from flowrt.engine.debug import MockSettings
@@ -35,6 +36,9 @@ class ModelReply(ScriptedReply):
             "such a reply may be used any number of times."
         ),
     )
+
+
+Reply = Annotated[ModelReply, BeforeValidator(plain)]
 
 
 class Input(Settings):
@@ -217,7 +221,7 @@ class Case(Turn):
     mocks: dict[str, MockSettings | None] = Field(
         default_factory=dict, description="Over the suite's, by address; null lifts one."
     )
-    models: dict[str, list[ModelReply]] = Field(
+    models: dict[str, list[Reply]] = Field(
         default_factory=dict, description="Over the suite's, by connector."
     )
     env: dict[str, EnvText] = Field(
@@ -255,7 +259,7 @@ class Suite(Settings):
     mocks: dict[str, MockSettings] = Field(
         default_factory=dict, description="What stands in for blocks, by address."
     )
-    models: dict[str, list[ModelReply]] = Field(
+    models: dict[str, list[Reply]] = Field(
         default_factory=dict, description="What stands in for LLM connectors, by name."
     )
     env: dict[str, EnvText] = Field(default_factory=dict, description="Environment variables.")
