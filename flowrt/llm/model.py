@@ -82,6 +82,11 @@ class Reply:
     usage: Usage | None = None
 
     @property
+    def cut_off(self) -> bool:
+        """Whether a token limit ended the reply: a call in it may be half of what was meant."""
+        return self.stop_reason in ("max_tokens", "model_context_window_exceeded")
+
+    @property
     def text(self) -> str:
         """All text blocks joined."""
         return "".join(block["text"] for block in self.content if block.get("type") == "text")
