@@ -96,6 +96,11 @@ class Reply:
         """The `tool_use` blocks, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
 
+    @property
+    def whole_calls(self) -> list[Block]:
+        """The calls that may be acted upon: none of a reply that was cut off or a refusal."""
+        return [] if self.cut_off or self.stop_reason == "refusal" else self.tool_calls
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:
