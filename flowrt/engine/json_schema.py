@@ -33,7 +33,10 @@ class JsonSchema:
         """What is most wrong with a value: place, fault and rule; empty where it is fine."""
         from jsonschema.exceptions import best_match
 
-        error = best_match(self._validator.iter_errors(value))
+        try:
+            error = best_match(self._validator.iter_errors(value))
+        except RecursionError:  # of a deep value, or of a schema that refers to itself for nothing
+            return "at $: it nests too deep to be checked"
         if error is None:
             return ""
         text = error.message
@@ -53,9 +56,10 @@ def _compile(schema: dict[str, Any]) -> Validator:
             f"a schema needs the package {error.name!r}, which is not installed: "
             "pip install 'flowrt[schema]'"
         ) from error
-    kind: Any = validator_for(schema, default=Draft202012Validator)
-    named = schema.get("$schema", kind.META_SCHEMA["$schema"])
-    if str(named).rstrip("#") != kind.META_SCHEMA["$schema"].rstrip("#"):
+    named = schema.get("$schema", Draft202012Validator.META_SCHEMA["$schema"])
+    unknown: Any = None
+    kind: Any = validator_for({"$schema": str(named)}, default=unknown)
+    if kind is None:
         raise SchemaFault(f"the dialect {named!r} is not known; leave `$schema` out")
     try:
         kind.check_schema(schema, format_checker=kind.FORMAT_CHECKER)

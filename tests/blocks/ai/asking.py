@@ -70,7 +70,8 @@ async def ask(
     variables: dict[str, Any] | None = None,
 ) -> Asked:
     """Send one message through the chain, with these replies of the model."""
-    (folder / "service.yaml").write_text(yaml.safe_dump(document(chain, *replies)), "utf-8")
+    text = yaml.safe_dump(document(chain, *replies), sort_keys=False)
+    (folder / "service.yaml").write_text(text, encoding="utf-8")
     config = load_config(folder / "service.yaml", environ={})
     built = build(config)
     async with Service(config, built, Storage.from_urls("test", "memory:", None)) as service:
