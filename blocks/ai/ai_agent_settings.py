@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from blocks.ai.fields import Words, not_yet, refused, unique
+from blocks.ai.fields import JsonObject, Words, not_yet, refused, unique
 from flowrt.agent.events import EVENT_TYPES
-from flowrt.config.nodes import plain
 from flowrt.engine.block import Settings
 from flowrt.engine.fields import Blocks, Expr, SubFlow
 
@@ -36,18 +34,6 @@ _MCP_ONLY = ("title", "annotations", "outputSchema")
 DEFAULT_COMPACT_TO = 0.6
 
 
-def _schema(value: Any) -> Any:
-    """A JSON Schema given as JSON text or as a YAML mapping."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise refused("schema", f"inputSchema is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise refused("schema", "inputSchema must be a JSON Schema object")
-    return plain(value)
-
-
 def _emit_name(value: str) -> str:
     if value not in EVENT_TYPES:
         names = ", ".join(sorted(EVENT_TYPES))
@@ -64,9 +50,7 @@ class ToolSettings(Settings):
 
     name: ToolName = Field(description="The tool's name: letters, digits, `_` and `-`, up to 128.")
     description: Words = Field(description="Tells the model what the tool does and when to use it.")
-    input_schema: Annotated[
-        dict[str, Any], BeforeValidator(_schema, json_schema_input_type=str | dict[str, Any])
-    ] = Field(
+    input_schema: JsonObject = Field(
         default_factory=lambda: {"type": "object"},
         description="JSON Schema of the arguments, as JSON text or native YAML.",
     )

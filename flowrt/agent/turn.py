@@ -79,7 +79,9 @@ async def call_embedding(
     except ModelError as error:
         run.trace.write("llm.embed", message, flow=run.flow, error=error, attrs=attrs)
         raise
-    attrs |= {"model": embedded.model, "dimensions": len(embedded.vectors[0])}
+    attrs["model"] = embedded.model
+    if embedded.vectors:
+        attrs["dimensions"] = len(embedded.vectors[0])
     if embedded.tokens is not None:
         attrs["tokens"] = embedded.tokens
     duration = int((run.clock.monotonic() - began) * 1e9)
