@@ -88,14 +88,14 @@ class AiRetry(Block[AiRetrySettings]):
 
     async def run(self, message: Message, run: Run) -> Message | None:
         repair = Repair(self._asking, message, run)
-        for left in range(self.settings.max_attempts - 1, -1, -1):
+        for left in reversed(range(self.settings.max_attempts)):
             attempt = message.scoped()
             try:
                 result = await self._process.run(attempt, run)
             except BlockError as error:
                 failure = error
             else:
-                return result and _become(message, result)
+                return None if result is None else _become(message, result)
             message.set("error", error_variable(failure, self._name))
             if left == 0 or not await self._revise(repair, failure):
                 break

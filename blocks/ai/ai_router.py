@@ -69,8 +69,8 @@ class AiRouter(Block[AiRouterSettings]):
     """Lets a model choose one of the routes, by what it reads of the message.
 
     The model sees body and variables through tools and changes neither. Where it selects no route
-    (a refusal, a reply that was cut off, a route that is not there, five rounds without a choice,
-    or the guardrail applies), `default` runs, or the message passes on.
+    (the guardrail applies, a refusal, a reply that was cut off, a route that is not there, two at
+    once, five rounds without a choice), `default` runs, or the message passes on.
 
     ```yaml
     - type: ai-router
@@ -128,21 +128,25 @@ class AiRouter(Block[AiRouterSettings]):
         """The chain the model chooses, or None where it chooses none."""
         dialogue = Dialogue(self._asking, message, run)
         reply = await dialogue.ask(_OPENING)
-        for last in range(MAX_ROUNDS - 1, -1, -1):
+        for left in reversed(range(MAX_ROUNDS)):
             calls = reply.whole_calls
             if not calls:
                 self._warn(f"the reply ended with {reply.stop_reason!r} and no whole call")
                 return None
-            for call in calls:
-                if call["name"] == _SELECT:
-                    return self._selected(call.get("input"))
-            if last:
+            choices = [call.get("input") for call in calls if call["name"] == _SELECT]
+            if choices:
+                return self._selected(choices)
+            if left:
                 reply = await dialogue.answer([_look(call, message) for call in calls])
         self._warn(f"nothing was selected in {MAX_ROUNDS} rounds")
         return None
 
-    def _selected(self, choice: Any) -> Chain | None:
-        name = choice.get("route") if isinstance(choice, dict) else None
+    def _selected(self, choices: list[Any]) -> Chain | None:
+        names = [choice.get("route") if isinstance(choice, dict) else None for choice in choices]
+        name = names[0]
+        if any(other != name for other in names):
+            self._warn(f"the model selected {names} at once")
+            return None
         if name == NO_ROUTE:
             return None
         if isinstance(name, str) and name in self._routes:

@@ -69,8 +69,8 @@ class LocalEmbedding:
         for path in (_folder() / _WEIGHTS, _folder() / _TOKENIZER):
             if not path.is_file():
                 raise ConnectorError(
-                    f"connector {self.name!r}: {path} is missing: this version of wordllama "
-                    "ships another model; pip install 'flowrt[embeddings]' 'wordllama<0.5'"
+                    f"connector {self.name!r}: {path} is missing: the installed wordllama is of "
+                    "another version; pip install 'flowrt[embeddings]'"
                 )
 
     async def embed(

@@ -88,6 +88,10 @@ async def test_the_model_reads_the_message_and_changes_nothing(tmp_path: Path) -
         pytest.param(select(None), id="no name"),
         pytest.param(select(["billing"]), id="a list"),
         pytest.param(calls("select_route"), id="no arguments"),
+        pytest.param(
+            {"toolCalls": [*select("billing")["toolCalls"], *select("tech support")["toolCalls"]]},
+            id="two routes",
+        ),
         pytest.param({"text": "billing"}, id="words instead of a call"),
         pytest.param({"text": "no", "stopReason": "refusal"}, id="a refusal"),
         pytest.param({**select("billing"), "stopReason": "refusal"}, id="a refusal after a call"),
