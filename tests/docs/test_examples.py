@@ -90,7 +90,8 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
     (example,) = FENCE.findall(inspect.cleandoc(registry.blocks.get(name).__doc__) + "\n")
     document = flows(main=yaml.safe_load(example), **{"load-profile": []})
     document["connectors"] = [
-        {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}}
+        {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}},
+        {"name": "vectors", "type": "embed-local"},
     ]
     assert load(tmp_path, document).flows
 
