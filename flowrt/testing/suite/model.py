@@ -67,7 +67,9 @@ def _scalar_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-EnvText = Annotated[str, BeforeValidator(_scalar_text)]
+EnvText = Annotated[
+    str, BeforeValidator(_scalar_text, json_schema_input_type=str | int | float | bool)
+]
 
 
 def _excludes(model: MessageCheck, *outcomes: str) -> None:
