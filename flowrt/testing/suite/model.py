@@ -32,7 +32,8 @@ class ModelReply(ScriptedReply):
     when: Annotated[str | None, AfterValidator(_compiles)] = Field(
         default=None,
         description=(
-            "A condition over `request` (system, messages, tools, lastUserText, text, tokens); "
+            "A condition over `request` (system, messages, tools, lastUserText, text, tokens, "
+            "purpose); "
             "such a reply may be used any number of times."
         ),
     )
