@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from flowrt.config.faults import faults_from, nearest
 from flowrt.config.fold import resolve_block
 from flowrt.config.load import Config
+from flowrt.config.load import Flow as FlowConfig
 from flowrt.config.nodes import Items, Table, Text
 from flowrt.engine import registry
 from flowrt.engine.block import Settings
@@ -51,12 +52,21 @@ class Builder:
         self._templates: dict[str, Template] = {}
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
         self._settings: Table | None = None
+        # The flow whose blocks are being built.
+        self._flow: FlowConfig | None = None
+
+    @property
+    def pool(self) -> int:
+        """How many branches of one message the flow being built works on at a time."""
+        assert self._flow is not None
+        return self._flow.pool
 
     def build(self) -> Built:
         for connector in self.config.connectors:
             self._add_connector(connector)
         flows = {}
         for flow in self.config.flows:
+            self._flow = flow
             chain = self.chain(flow.process, flow.name)
             recovery = self.chain(flow.error, f"{flow.name}[error]") if flow.error else None
             flows[flow.name] = Flow(flow.name, chain, recovery)

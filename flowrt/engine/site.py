@@ -49,6 +49,11 @@ class Site:
         """What expressions of this service can see."""
         return self._builder.scope
 
+    @property
+    def pool(self) -> int:
+        """How many branches of one message this flow works on at a time (`pool`)."""
+        return self._builder.pool
+
     def chain(self, branch: Branch, slot: str) -> Chain:
         """Bind a chain setting; `slot` names it in addresses: `then`, or a case or tool."""
         name = f"{self.address}[{slot}]"
