@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -13,8 +14,11 @@ from flowrt.clock import Clock, SystemClock
 from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
 from flowrt.engine.build import Built, build
+from flowrt.engine.intake import Intake
+from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.run import Run, Watcher
-from flowrt.errors import CallError, Fault, FlowError
+from flowrt.engine.transport import Transport
+from flowrt.errors import CallError, ConfigError, Fault, FlowError
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
 from flowrt.observe.log import get_logger
@@ -22,8 +26,8 @@ from flowrt.observe.masking import add_secrets
 from flowrt.observe.trace import Trace
 from flowrt.storage.tiers import Storage
 
-BACKGROUND_GRACE = 10.0
-"""Seconds that `stop` waits for background work before it cancels it."""
+GRACE = 10.0
+"""Seconds that `stop` waits for what is under way before it cancels it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,11 @@ class Service:
         self.storage = storage
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
+        self.transport: Transport = LocalTransport()
+        self._built = built
         self._flows = built.flows
-        self._connectors = built.connectors
+        self._running = AsyncExitStack()
+        self._grace = GRACE
         self._background: set[asyncio.Task[None]] = set()
         self._log = get_logger("flowrt.service")
 
@@ -84,30 +91,58 @@ class Service:
         """The names of the flows, in file order."""
         return list(self._flows)
 
-    async def start(self) -> None:
-        """Start the connectors, in file order. Stores open on first use."""
-        started = []
-        try:
-            for connector in self._connectors.values():
-                await connector.start()
-                started.append(connector)
-        except BaseException:
-            for connector in reversed(started):
-                await connector.stop()
-            raise
+    async def start(self, *, sources: bool = False, trace: Trace | None = None) -> None:
+        """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
-    async def stop(self) -> None:
-        """Wait for background work, then stop the connectors and close the stores."""
-        if self._background:
-            _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
+        Without sources, flows run where they are invoked; `trace` is of the messages of sources.
+        Stores open on first use. Raises `ConfigError` where a source is of a type that is not
+        installed.
+        """
+        if sources and self._built.unknown_sources:
+            raise ConfigError(self._built.unknown_sources)
+        async with AsyncExitStack() as starting:
+            for connector in self._built.connectors.values():
+                await connector.start()
+                starting.push_async_callback(connector.stop)
+            intake = Intake(self._built, self, trace)
+            if sources:
+                await intake.start(starting, inner=True)
+            # Between the two: what outer sources have sent in may need the inner ones to end.
+            starting.push_async_callback(self._drain)
+            if sources:
+                await intake.start(starting, inner=False)
+            self._running = starting.pop_all()
+
+    async def stop(self, *, grace: float = GRACE) -> None:
+        """Stop in the reverse order of the start, and close the stores.
+
+        No new messages come in; what is under way is given `grace` seconds to end.
+        """
+        self._grace = grace
+        try:
+            await self._running.aclose()
+        finally:
+            await self.storage.close()
+
+    async def _drain(self) -> None:
+        """Wait for what is under way, and cut off what takes too long."""
+        try:
+            async with asyncio.timeout(self._grace):
+                await self._quiet()
+        except TimeoutError:
+            late = set(self._background)
             for task in late:
                 self._log.warning("background work was cut off", task=task.get_name())
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-        for connector in reversed(self._connectors.values()):
-            await connector.stop()
-        await self.storage.close()
+
+    async def _quiet(self) -> None:
+        await self.transport.idle()
+        while self._background:
+            await asyncio.wait(self._background)
+            # Background work may have sent messages, which may have started more of it.
+            await self.transport.idle()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -16,7 +16,12 @@ from flowrt.engine import registry
 def generated() -> dict[Path, str]:
     """Every generated file of the repository and what it should hold."""
     files = {Path("schemas/service.schema.json"): schema_text()}
-    for folder, types in (("blocks", registry.blocks), ("connectors", registry.connectors)):
+    kinds = (
+        ("blocks", registry.blocks),
+        ("connectors", registry.connectors),
+        ("sources", registry.sources),
+    )
+    for folder, types in kinds:
         names = types.own_names()
         for name in names:
             files[Path(f"docs/reference/{folder}/{name}.md")] = page(name, types.get(name))

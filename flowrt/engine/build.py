@@ -19,6 +19,7 @@ from flowrt.engine.chain import Chain, Step
 from flowrt.engine.connector import AnyConnector
 from flowrt.engine.flow import Flow, FlowHandle
 from flowrt.engine.site import Refusal, Site
+from flowrt.engine.source import AnySource, SourceSite
 from flowrt.errors import ConfigError, ExpressionError, Fault, Position
 from flowrt.expr import Scope, Template
 
@@ -29,6 +30,10 @@ class Built:
 
     flows: dict[str, Flow]
     connectors: dict[str, AnyConnector]
+    sources: dict[str, AnySource]
+    """By the flow they feed."""
+    unknown_sources: list[Fault]
+    """Sources of types that are not installed: their flows can be called, and not be served."""
 
 
 def build(config: Config, faults: Sequence[Fault] = ()) -> Built:
@@ -50,6 +55,7 @@ class Builder:
         self.declared = {connector.name for connector in config.connectors}
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
         self._templates: dict[str, Template] = {}
+        self._unknown_sources: list[Fault] = []
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
         self._settings: Table | None = None
         # The flow whose blocks are being built.
@@ -64,16 +70,19 @@ class Builder:
     def build(self) -> Built:
         for connector in self.config.connectors:
             self._add_connector(connector)
-        flows = {}
+        flows: dict[str, Flow] = {}
+        sources: dict[str, AnySource] = {}
         for flow in self.config.flows:
             self._flow = flow
             chain = self.chain(flow.process, flow.name)
             recovery = self.chain(flow.error, f"{flow.name}[error]") if flow.error else None
             flows[flow.name] = Flow(flow.name, chain, recovery)
+            if flow.source is not None and (source := self._source(flow, flow.source)) is not None:
+                sources[flow.name] = source
         self._resolve_handles(flows)
         if self.faults:
             raise ConfigError(sorted(self.faults, key=_file_order))
-        return Built(flows, self.connectors)
+        return Built(flows, self.connectors, sources, self._unknown_sources)
 
     def chain(self, blocks: list[Any], at: str) -> Chain:
         """Bind a list of blocks whose addresses start with `at`."""
@@ -128,6 +137,30 @@ class Builder:
         except ExpressionError as error:
             self.faults.append(Fault(table.position, table.path, str(error)))
 
+    def _source(self, flow: FlowConfig, table: Table) -> AnySource | None:
+        name = self._source_type(table)
+        try:
+            kind = registry.sources.get(name)
+        except registry.UnknownType as unknown:
+            self._unknown_sources.append(_unknown("source", name, unknown, table))
+            return None
+        settings = self._settings_of(kind.Settings, table.get("settings"), table)
+        if settings is None:
+            return None
+        source: AnySource = kind(settings, SourceSite(flow.name, flow.workers, flow.buffer))
+        return source
+
+    def _source_type(self, table: Table) -> str:
+        """The type of a source: its connector's, where one of that name is declared, or one that
+        is named in place of a connector; else its own (dialect 1.6)."""
+        connector, own = str(table.get("connector") or ""), str(table.get("type") or "")
+        for declared in self.config.connectors:
+            if declared.name == connector:
+                return declared.type
+        if connector and (not own or connector in registry.sources.names()):
+            return connector
+        return own
+
     def _step(self, blocks: list[Any], index: int, at: str) -> Step | None:
         place: Any = {}
         if isinstance(blocks, Items):
@@ -162,15 +195,7 @@ class Builder:
         try:
             return types.get(name)
         except registry.UnknownType as unknown:
-            way_out = f"did you mean {unknown.nearest!r}?" if unknown.nearest else ""
-            self.faults.append(
-                Fault(
-                    table.value_positions.get("type", table.position),
-                    f"{table.path}.type",
-                    f"unknown {what} type {name!r}",
-                    way_out=way_out,
-                )
-            )
+            self.faults.append(_unknown(what, name, unknown, table))
             return None
 
     def _settings_of(
@@ -222,6 +247,15 @@ def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]
         else:
             break
     return position, path
+
+
+def _unknown(what: str, name: str, unknown: registry.UnknownType, table: Table) -> Fault:
+    return Fault(
+        table.value_positions.get("type", table.position),
+        f"{table.path}.type",
+        f"unknown {what} type {name!r}",
+        way_out=f"did you mean {unknown.nearest!r}?" if unknown.nearest else "",
+    )
 
 
 def _file_order(fault: Fault) -> tuple[str, int, int]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from flowrt.agent.live import LiveRuns
+    from flowrt.engine.transport import Transport
     from flowrt.llm.model import Delta
     from flowrt.observe.trace import Trace
     from flowrt.storage.tiers import Storage
@@ -36,6 +37,7 @@ class Runtime(Protocol):
     clock: Clock
     storage: Storage
     live: LiveRuns
+    transport: Transport
 
     def spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """Run something in the background; the service holds it, logs its failure, awaits it."""
