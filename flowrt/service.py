@@ -58,7 +58,7 @@ class Service:
         self._built = built
         self._flows = built.flows
         self._running = AsyncExitStack()
-        self._grace = GRACE
+        self._grace: float | None = GRACE
         self._background: set[asyncio.Task[None]] = set()
         self._log = get_logger("flowrt.service")
 
@@ -111,12 +111,13 @@ class Service:
             starting.push_async_callback(self._drain)
             if sources:
                 await intake.start(starting, inner=False)
+                intake.start_background(starting)
             self._running = starting.pop_all()
 
-    async def stop(self, *, grace: float = GRACE) -> None:
+    async def stop(self, *, grace: float | None = GRACE) -> None:
         """Stop in the reverse order of the start, and close the stores.
 
-        No new messages come in; what is under way is given `grace` seconds to end.
+        No new messages come in; what is under way is given `grace` seconds to end, None: for ever.
         """
         self._grace = grace
         try:

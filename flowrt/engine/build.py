@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,13 @@ from flowrt.engine.block import Settings
 from flowrt.engine.chain import Chain, Step
 from flowrt.engine.connector import AnyConnector
 from flowrt.engine.flow import Flow, FlowHandle
+from flowrt.engine.run import Runtime
 from flowrt.engine.site import Refusal, Site
 from flowrt.engine.source import AnySource, SourceSite
 from flowrt.errors import ConfigError, ExpressionError, Fault, Position
 from flowrt.expr import Scope, Template
+
+Background = Callable[[Runtime], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Built:
     """By the flow they feed."""
     unknown_sources: list[Fault]
     """Sources of types that are not installed: their flows can be called, and not be served."""
+    background: list[tuple[str, Background]]
+    """What blocks do while the service runs, by their address."""
 
 
 def build(config: Config, faults: Sequence[Fault] = ()) -> Built:
@@ -54,6 +59,9 @@ class Builder:
         self.faults = list(faults)
         self.declared = {connector.name for connector in config.connectors}
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
+        self.background: list[tuple[str, Background]] = []
+        self._unique: dict[tuple[str, str], Position | None] = {}
+        self._rests: list[tuple[FlowHandle, int]] = []
         self._templates: dict[str, Template] = {}
         self._unknown_sources: list[Fault] = []
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
@@ -74,19 +82,22 @@ class Builder:
         sources: dict[str, AnySource] = {}
         for flow in self.config.flows:
             self._flow = flow
-            chain = self.chain(flow.process, flow.name)
+            chain = self.chain(flow.process, flow.name, root=True)
             recovery = self.chain(flow.error, f"{flow.name}[error]") if flow.error else None
             flows[flow.name] = Flow(flow.name, chain, recovery)
+            self._resolve_rests(flows[flow.name])
             if flow.source is not None and (source := self._source(flow, flow.source)) is not None:
                 sources[flow.name] = source
         self._resolve_handles(flows)
         if self.faults:
             raise ConfigError(sorted(self.faults, key=_file_order))
-        return Built(flows, self.connectors, sources, self._unknown_sources)
+        return Built(flows, self.connectors, sources, self._unknown_sources, self.background)
 
-    def chain(self, blocks: list[Any], at: str) -> Chain:
-        """Bind a list of blocks whose addresses start with `at`."""
-        steps = (self._step(blocks, index, at) for index in range(len(blocks)))
+    def chain(self, blocks: list[Any], at: str, *, root: bool = False) -> Chain:
+        """Bind a list of blocks whose addresses start with `at`; `root`: a flow's `process`."""
+        steps = (
+            self._step(blocks, index, at, index if root else None) for index in range(len(blocks))
+        )
         return Chain([step for step in steps if step is not None], at)
 
     def flow_handle(self, name: str, field: tuple[str | int, ...]) -> FlowHandle:
@@ -95,6 +106,26 @@ class Builder:
         position, path = self._place(field)
         self._handles.append((handle, position, path))
         return handle
+
+    def rest_handle(self, place: int) -> FlowHandle:
+        """What follows a step of the root chain being built, resolved when that is built."""
+        assert self._flow is not None
+        handle = FlowHandle(self._flow.name)
+        self._rests.append((handle, place))
+        return handle
+
+    def unique(self, what: str, name: str, field: tuple[str | int, ...]) -> None:
+        """Refuse what two blocks call the same."""
+        position, _ = self._place(field)
+        key = (what, name)
+        if key in self._unique:
+            first = self._unique[key]
+            raise Refusal(
+                field,
+                f'two blocks have the {what} "{name}"',
+                f"the first is at {first}; rename one",
+            )
+        self._unique[key] = position
 
     def template(self, resource: str, field: tuple[str | int, ...]) -> Template:
         """A declared template by alias or id, read and compiled once."""
@@ -161,7 +192,7 @@ class Builder:
             return connector
         return own
 
-    def _step(self, blocks: list[Any], index: int, at: str) -> Step | None:
+    def _step(self, blocks: list[Any], index: int, at: str, root: int | None) -> Step | None:
         place: Any = {}
         if isinstance(blocks, Items):
             place = {"position": blocks.item_positions[index], "path": f"{blocks.path}[{index}]"}
@@ -177,7 +208,7 @@ class Builder:
             return None
         label = resolved.label
         address = f"{at}.{label}"
-        site = Site(self, address, label, resolved.name, resolved.type)
+        site = Site(self, address, label, resolved.name, resolved.type, root)
         outer, self._settings = self._settings, resolved.settings
         try:
             block = kind(settings, site)
@@ -214,6 +245,12 @@ class Builder:
         if table is None:
             return None, ""
         return place_in(table, field)
+
+    def _resolve_rests(self, flow: Flow) -> None:
+        for handle, place in self._rests:
+            steps = flow.chain.steps[place + 1 :]
+            handle.flow = Flow(flow.name, Chain(steps, flow.chain.name), flow.error)
+        self._rests.clear()
 
     def _resolve_handles(self, flows: dict[str, Flow]) -> None:
         for handle, position, path in self._handles:

@@ -84,3 +84,10 @@ class Run:
     def named(self, flow: str) -> Run:
         """The same run, in another flow."""
         return Run(self.runtime, flow, trace=self.trace, watcher=self.watcher, claims=self.claims)
+
+    def detached(self, flow: str = "") -> Run:
+        """The same run, in `flow` or this one, for work that outlives its caller.
+
+        What holds a conversation is the caller's and ends with it, so the work holds none.
+        """
+        return Run(self.runtime, flow or self.flow, trace=self.trace, watcher=self.watcher)
