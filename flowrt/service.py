@@ -17,6 +17,7 @@ from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
 from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.run import Run, Watcher
+from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
 from flowrt.errors import CallError, ConfigError, Fault, FlowError
 from flowrt.ids import new_id
@@ -55,6 +56,11 @@ class Service:
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
         self.transport: Transport = LocalTransport()
+        self.streams: dict[str, Streams] = {
+            name: connector
+            for name, connector in built.connectors.items()
+            if isinstance(connector, Streams)
+        }
         self._built = built
         self._flows = built.flows
         self._running = AsyncExitStack()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from flowrt.agent.live import LiveRuns
+    from flowrt.engine.streams import Streams
     from flowrt.engine.transport import Transport
     from flowrt.llm.model import Delta
     from flowrt.observe.trace import Trace
@@ -38,6 +39,8 @@ class Runtime(Protocol):
     storage: Storage
     live: LiveRuns
     transport: Transport
+    streams: dict[str, Streams]
+    """The connectors that hold streams open, by name."""
 
     def spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """Run something in the background; the service holds it, logs its failure, awaits it."""

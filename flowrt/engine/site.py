@@ -88,6 +88,11 @@ class Site:
             raise self.refuse(field, f'{self.type} block: connector "{name}" is not {what}')
         return found
 
+    @property
+    def connectors(self) -> frozenset[str]:
+        """The names of the connectors that the service declares."""
+        return frozenset(self._builder.declared)
+
     def flow(self, name: str, field: tuple[str | int, ...] = ("flow",)) -> FlowHandle:
         """A flow of this service, resolved once all flows are built."""
         return self._builder.flow_handle(name, field)
