@@ -14,6 +14,7 @@ from flowrt.engine.pool import run_pooled
 from flowrt.engine.run import Run
 from flowrt.engine.site import Site
 from flowrt.errors import FlowError
+from flowrt.expr.values import kind_of
 from flowrt.ids import new_id
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
@@ -118,12 +119,11 @@ class Split(Block[SplitSettings]):
         if settings.items is not None:
             items = settings.items.value(message)
             if not isinstance(items, list):
-                kind = type(items).__name__
-                raise FlowError(f"split items must evaluate to an array, got {kind}")
+                raise FlowError(f"split items must evaluate to an array, got {kind_of(items)}")
             return iter(items), len(items)
         text = message.body["rawData"] if message.raw else message.body
         if not isinstance(text, str):
-            kind = type(text).__name__
+            kind = kind_of(text)
             raise FlowError(f"split mode {settings.mode} needs a text as the body, got {kind}")
         # Cut twice rather than kept: a large text in parts takes many times its room.
         return self._parts(text), sum(1 for _ in self._parts(text))

@@ -164,7 +164,7 @@ async def test_in_text_only_the_last_part_knows_how_many_there_are(tmp_path: Pat
 @pytest.mark.parametrize(
     ("block", "body", "text"),
     [
-        (SPLIT, {"a": 1}, "split items must evaluate to an array, got dict"),
+        (SPLIT, {"a": 1}, "split items must evaluate to an array, got map"),
         ({"type": "split", "mode": "lines"}, [1], "needs a text as the body, got list"),
     ],
 )
