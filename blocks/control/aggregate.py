@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from blocks.control.aggregate_group import Group
-from blocks.control.aggregate_store import Groups, Kept
+from blocks.control.aggregate_group import Group, placed
+from blocks.control.aggregate_store import Change, Groups, Kept
 from flowrt.clock import Clock
 from flowrt.engine.block import Block, Settings
 from flowrt.engine.fields import Duration, Expr, SubFlow
@@ -110,7 +110,11 @@ class Aggregate(Block[AggregateSettings]):
         site.unique("aggregate storeKey", self._store_key, ("storeKey",))
         timeout = settings.completion_timeout
         # A group whose flow is gone is released by nobody. The day is for a service that is down.
-        self._groups = Groups(self._store_key, timeout + _DAY if timeout else None)
+        self._groups = Groups(
+            self._store_key,
+            timeout + _DAY if timeout else None,
+            whole=settings.completion_expression is not None and settings.expression is None,
+        )
         self._log = get_logger(site.address)
         if timeout is not None:
             site.serve(self._release_late)
@@ -124,18 +128,19 @@ class Aggregate(Block[AggregateSettings]):
         now = _milliseconds(run.clock)
         size = self._size(message)
         try:
-            group, reason = await self._groups.change(
+            made, elements = await self._groups.change(
                 space,
                 key,
-                lambda old: self._joined(old or Group.begin(key, message, now), message, size, now),
-                lambda group: self._complete(group, message, now),
+                lambda kept: self._change(
+                    kept or Kept(Group.begin(key, message, now), 0, []), message, size, now
+                ),
                 lambda: self._make_room(space, run),
             )
         except _NoRoom:
             self._log.warning("a message was dropped: too many groups", key=key)
             return None
-        if reason:
-            self._release(group, reason, run)
+        if made.reason:
+            self._release(made.group, elements, made.reason, run)
         answer: Message | None = message
         if self._response is not None:
             answer = await self._response.run(message, run)
@@ -153,25 +158,28 @@ class Aggregate(Block[AggregateSettings]):
             raise FlowError(f"aggregate completionSize must be a whole number, got {size!r}")
         return int(size)
 
-    def _joined(self, group: Group, message: Message, size: int, now: int) -> Group:
+    def _change(self, kept: Kept, message: Message, size: int, now: int) -> Change:
+        group, element = kept.group, []
         if self.settings.expression is not None:
-            group.acc = self.settings.expression.value(_beside(message, group, now))
+            beside = _beside(message, group.variable(group.fold, now))
+            group.fold = self.settings.expression.value(beside)
         else:
-            group.append(message.body, message.vars.get("groupIndex"))
-        group.count += 1
-        group.last_at = now
-        # In the text modes of `split` only the last element knows, and need not arrive last.
-        group.size = max(group.size, size)
-        return group
+            element = [group.element(message)]
+        group.join(size, now)
+        return Change(group, element, self._complete(group, kept.elements + element, message, now))
 
-    def _complete(self, group: Group, message: Message, now: int) -> str:
+    def _complete(self, group: Group, elements: list[bytes], message: Message, now: int) -> str:
         """Why the group is complete; empty where it is not."""
         if 0 < group.size <= group.count:
             return "size"
         test = self.settings.completion_expression
-        if test is not None and test.test(_beside(message, group, now)):
-            return "expression"
-        return ""
+        if test is None:
+            return ""
+        beside = _beside(message, group.variable(self._acc(group, elements), now))
+        return "expression" if test.test(beside) else ""
+
+    def _acc(self, group: Group, elements: list[bytes]) -> Any:
+        return placed(elements) if self.settings.expression is None else group.fold
 
     async def _make_room(self, space: Space, run: Run) -> None:
         """Let one more group be opened, or raise."""
@@ -187,11 +195,17 @@ class Aggregate(Block[AggregateSettings]):
             raise _NoRoom
         every = [kept async for kept in self._groups.all(space)]
         oldest = min(every, key=lambda kept: kept.group.first_at)
-        if await self._groups.take(space, oldest):
-            self._release(oldest.group, "overflow", run)
+        await self._take(space, oldest, "overflow", run)
 
-    def _release(self, group: Group, reason: str, run: Run) -> None:
-        work = self._continue(group.released(reason), run.detached())
+    async def _take(self, space: Space, kept: Kept, reason: str, run: Run) -> None:
+        """Release a group, unless others have changed it since it was read."""
+        elements = await self._groups.take(space, kept)
+        if elements is not None:
+            self._release(kept.group, elements, reason, run)
+
+    def _release(self, group: Group, elements: list[bytes], reason: str, run: Run) -> None:
+        released = group.released(self._acc(group, elements), reason)
+        work = self._continue(released, run.detached())
         run.runtime.spawn(work, f"group {group.key!r} of {self._store_key}")
 
     async def _continue(self, message: Message, run: Run) -> None:
@@ -217,8 +231,8 @@ class Aggregate(Block[AggregateSettings]):
     async def _look(self, space: Space, limit: float, run: Run) -> None:
         late = _milliseconds(run.clock) - limit * 1000
         async for kept in self._groups.all(space):
-            if self._since(kept) <= late and await self._groups.take(space, kept):
-                self._release(kept.group, "timeout", run)
+            if self._since(kept) <= late:
+                await self._take(space, kept, "timeout", run)
 
     def _since(self, kept: Kept) -> int:
         first = self.settings.timeout_from == "first"
@@ -234,10 +248,10 @@ def _check(settings: AggregateSettings, site: Site) -> None:
         raise site.refuse(("timeoutFrom",), "timeoutFrom needs a completionTimeout")
 
 
-def _beside(message: Message, group: Group, now: int) -> Message:
+def _beside(message: Message, group: dict[str, Any]) -> Message:
     """The message with the group as a variable, for expressions."""
     scope = message.scoped()
-    scope.set("group", group.variable(now))
+    scope.set("group", group)
     return scope
 
 
