@@ -287,9 +287,11 @@ def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]
 
 
 def _unknown(what: str, name: str, unknown: registry.UnknownType, table: Table) -> Fault:
+    # A source may be named by `connector` alone, and a block by `ref`.
+    key = next((key for key in ("type", "connector", "ref") if key in table), "type")
     return Fault(
-        table.value_positions.get("type", table.position),
-        f"{table.path}.type",
+        table.value_positions.get(key, table.position),
+        table.path_of(key),
         f"unknown {what} type {name!r}",
         way_out=f"did you mean {unknown.nearest!r}?" if unknown.nearest else "",
     )

@@ -30,6 +30,7 @@ class _Queue:
         self.open_jobs = 0
         """How many wait for a place, wait for a listener, or are worked on."""
         self._changed = changed
+        self._full = False
         self._jobs: asyncio.Queue[_Job] = asyncio.Queue()
         self._room = asyncio.Semaphore(0)
 
@@ -41,6 +42,11 @@ class _Queue:
     async def put(self, job: _Job) -> None:
         """Wait for a place and take it."""
         self.open_jobs += 1
+        if self._room.locked() and not self._full:
+            # Once, and again after it was empty: who waits for room in a queue that they work
+            # themselves waits for ever, and this line is all there is to see of it.
+            self._full = True
+            _log.warning("senders wait: the buffer is full", where=self.what)
         try:
             await self._room.acquire()
             if not self.consumers:
@@ -86,6 +92,7 @@ class _Queue:
 
     def _done(self) -> None:
         self.open_jobs -= 1
+        self._full = self._full and self.open_jobs > 0
         self._changed()
 
 

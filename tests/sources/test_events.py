@@ -164,11 +164,16 @@ async def test_a_source_may_be_named_in_place_of_a_connector(tmp_path: Path) -> 
     assert 1 == len(Note.seen)
 
 
-async def test_a_source_that_is_not_installed_loads_and_is_not_served(tmp_path: Path) -> None:
-    source = {"type": "carrier-pigeon", "settings": {"loft": 7}}
+@pytest.mark.parametrize("key", ["type", "connector"])
+async def test_a_source_that_is_not_installed_loads_and_is_not_served(
+    tmp_path: Path, key: str
+) -> None:
+    source = {key: "carrier-pigeon", "settings": {"loft": 7}}
     service = load(tmp_path, document(flow("main", payload("1"), source=source)))
     async with service:
         assert Outcome.COMPLETED == (await service.invoke("main")).outcome
     with pytest.raises(ConfigError, match="unknown source type 'carrier-pigeon'") as caught:
         await service.start(sources=True)
-    assert "flows.main.source.type" == caught.value.faults[0].path
+    (fault,) = caught.value.faults
+    assert f"flows.main.source.{key}" == fault.path
+    assert fault.position is not None

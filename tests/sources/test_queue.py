@@ -132,7 +132,9 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_sender_waits_while_the_queue_is_full(tmp_path: Path) -> None:
+async def test_a_sender_waits_while_the_queue_is_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = listening("queue", "jobs", listeners=1)
     async with serving(
         tmp_path, flow("main", SEND), flow("worker", HANG, source=source, buffer=2), grace=0.01
@@ -141,6 +143,7 @@ async def test_a_sender_waits_while_the_queue_is_full(tmp_path: Path) -> None:
         await settled()
         # One is worked on and two wait in the queue.
         assert 3 == sum(task.done() for task in sends)
+        assert ["senders wait: the buffer is full"] == [line["event"] for line in told(capsys)]
         for task in sends:
             task.cancel()
         await asyncio.wait(sends)

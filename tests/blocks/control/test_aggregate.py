@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from flowrt.engine.run import Run
-from flowrt.errors import ConfigError
+from flowrt.errors import ConfigError, VersionConflict
 from flowrt.message import Message, Outcome
 from flowrt.service import Result, Service
+from flowrt.storage.memory import MemoryStore
+from flowrt.storage.tiers import Storage
 from tests.blocks.chains import BROKEN, MEET, NOTE, Note, payload, variable
 from tests.services import flows, load
 
@@ -165,8 +167,13 @@ async def test_many_messages_of_one_group_at_the_same_time_are_all_counted(tmp_p
     assert list(range(200)) == sorted(body["n"] for body in found.body)
 
 
-async def test_two_processes_build_one_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_two_processes_build_one_group(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
     storage = f"sqlite:{tmp_path}/s.db"
+    if kind == "redis":
+        storage = request.getfixturevalue("redis_url")
     first = load(tmp_path, flows(main=[PAIR, NOTE]), storage)
     second = load(tmp_path, flows(main=[PAIR, NOTE]), storage)
     async with first, second:
@@ -176,6 +183,21 @@ async def test_two_processes_build_one_group(tmp_path: Path) -> None:
                 second.invoke("main", {"key": "a", "n": number}),
             )
     assert 20 == sum(len(seen.body) for seen in Note.seen)
+
+
+class Contended(MemoryStore):
+    """A store on which somebody else is always first."""
+
+    async def append(self, space: str, key: str, *_: Any, **__: Any) -> int:
+        raise VersionConflict(key, 1, 2)
+
+
+async def test_a_message_that_always_comes_second_says_so(tmp_path: Path) -> None:
+    service = load(tmp_path, flows(main=[PAIR]))
+    service.storage = Storage("test", Contended(), MemoryStore())
+    async with service:
+        (result,) = await send(service, {"key": "a"})
+    assert "group 'a' was changed by others 5 times" in str(result.error)
 
 
 async def test_a_group_survives_a_restart_and_is_gone_once_released(tmp_path: Path) -> None:
