@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,8 +14,12 @@ from flowrt.clock import Clock, SystemClock
 from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
 from flowrt.engine.build import Built, build
+from flowrt.engine.intake import Intake
+from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.run import Run, Watcher
-from flowrt.errors import CallError, Fault, FlowError
+from flowrt.engine.streams import Streams
+from flowrt.engine.transport import Transport
+from flowrt.errors import CallError, ConfigError, Fault, FlowError
 from flowrt.expr import Scope
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
@@ -26,8 +31,8 @@ from flowrt.storage.tiers import Storage
 if TYPE_CHECKING:
     from flowrt.engine.debug import DebugPlan, Probe
 
-BACKGROUND_GRACE = 10.0
-"""Seconds that `stop` waits for background work before it cancels it."""
+GRACE = 10.0
+"""Seconds that `stop` waits for what is under way before it cancels it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +59,16 @@ class Service:
         self.storage = storage
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
+        self.transport: Transport = LocalTransport()
+        self.streams: dict[str, Streams] = {
+            name: connector
+            for name, connector in built.connectors.items()
+            if isinstance(connector, Streams)
+        }
+        self._built = built
         self._flows = built.flows
-        self._connectors = built.connectors
-        self._chains = built.chains
+        self._running = AsyncExitStack()
+        self._grace: float | None = GRACE
         self._background: set[asyncio.Task[None]] = set()
         self._log = get_logger("flowrt.service")
 
@@ -89,35 +101,59 @@ class Service:
         """The names of the flows, in file order."""
         return list(self._flows)
 
-    async def start(self) -> None:
-        """Start the connectors, in file order. Stores open on first use."""
-        started = []
-        try:
-            for connector in self._connectors.values():
-                await connector.start()
-                started.append(connector)
-        except BaseException:
-            for connector in reversed(started):
-                await connector.stop()
-            raise
+    async def start(self, *, sources: bool = False, trace: Trace | None = None) -> None:
+        """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
-    async def stop(self) -> None:
-        """Wait for background work, then stop the connectors and close the stores."""
-        await self.drain()
-        for connector in reversed(self._connectors.values()):
-            await connector.stop()
-        await self.storage.close()
+        Without sources, flows run where they are invoked; `trace` is of the messages of sources.
+        Stores open on first use. Raises `ConfigError` where a source is of a type that is not
+        installed.
+        """
+        if sources and self._built.unknown_sources:
+            raise ConfigError(self._built.unknown_sources)
+        async with AsyncExitStack() as starting:
+            for connector in self._built.connectors.values():
+                await connector.start()
+                starting.push_async_callback(connector.stop)
+            intake = Intake(self._built, self, trace)
+            if sources:
+                await intake.start(starting, inner=True)
+            # Between the two: what outer sources have sent in may need the inner ones to end.
+            starting.push_async_callback(self.drain)
+            if sources:
+                await intake.start(starting, inner=False)
+                intake.start_background(starting)
+            self._running = starting.pop_all()
+
+    async def stop(self, *, grace: float | None = GRACE) -> None:
+        """Stop in the reverse order of the start, and close the stores.
+
+        No new messages come in; what is under way is given `grace` seconds to end, None: for ever.
+        """
+        self._grace = grace
+        try:
+            await self._running.aclose()
+        finally:
+            await self.storage.close()
 
     async def drain(self) -> None:
-        """Wait for background work; what takes longer than `BACKGROUND_GRACE` is cut off."""
-        if not self._background:
-            return
-        _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
-        for task in late:
-            self._log.warning("background work was cut off", task=task.get_name())
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        """Wait for what is under way; what takes longer than the grace is cut off."""
+        try:
+            async with asyncio.timeout(self._grace):
+                await self._quiet()
+        except TimeoutError:
+            late = set(self._background)
+            for task in late:
+                self._log.warning("background work was cut off", task=task.get_name())
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    async def _quiet(self) -> None:
+        await self.transport.idle()
+        while self._background:
+            await asyncio.wait(self._background)
+            # Background work may have sent messages, which may have started more of it.
+            await self.transport.idle()
 
     def debug(self, plan: DebugPlan) -> Probe:
         """Put in the plan's breakpoint, spies and mocks; the probe tells what they saw.
@@ -126,7 +162,7 @@ class Service:
         """
         from flowrt.engine.debug import instrument
 
-        return instrument(self._chains, plan, Scope(self.config.env.values))
+        return instrument(self._built.chains, plan, Scope(self.config.env.values))
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -47,9 +47,11 @@ class Enrich(Block[EnrichSettings]):
         result = await self._body.run(message.scoped(), run)
         if result is None:
             return None
+        # All before any: where one cannot be evaluated, the message is as it was.
+        variables = {name: expr.value(result) for name, expr in self.settings.set_vars.items()}
         if self.settings.set_body is not None:
             message.body = self.settings.set_body.value(result)
             message.raw = False
-        message.update({name: expr.value(result) for name, expr in self.settings.set_vars.items()})
+        message.update(variables)
         message.stop = message.stop or result.stop
         return message

@@ -41,12 +41,12 @@ class FlowRef(Block[FlowRefSettings]):
 
     async def run(self, message: Message, run: Run) -> Message:
         flow = self._target.flow
-        inner = run.named(flow.name)
         if self.settings.one_way:
-            run.runtime.spawn(self._detached(message.rekeyed(), inner), f"flow {flow.name}")
+            work = self._detached(message.rekeyed(), run.detached(flow.name))
+            run.runtime.spawn(work, f"flow {flow.name}")
             return message
         try:
-            result = await flow.run(message.rekeyed(), inner)
+            result = await flow.run(message.rekeyed(), run.named(flow.name))
         except FlowError as error:
             raise FlowError(f'flow-ref "{flow.name}": {error}') from error
         if result is None:

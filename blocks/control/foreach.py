@@ -11,6 +11,7 @@ from flowrt.engine.fields import Expr, SubFlow
 from flowrt.engine.run import Run
 from flowrt.engine.site import Site
 from flowrt.errors import FlowError
+from flowrt.expr.values import kind_of
 from flowrt.message import Message
 
 
@@ -55,7 +56,7 @@ class Foreach(Block[ForeachSettings]):
     async def run(self, message: Message, run: Run) -> Message | None:
         items = self.settings.items.value(message)
         if not isinstance(items, list):
-            raise FlowError(f"foreach items must evaluate to an array, got {type(items).__name__}")
+            raise FlowError(f"foreach items must evaluate to an array, got {kind_of(items)}")
         if self.settings.mode == "map":
             return await self._map(message, items, run)
         return await self._iterate(message, items, run)

@@ -22,14 +22,15 @@ def describe_command(type_: str, as_json: bool) -> int:
 
 
 def find_type(name: str) -> Any:
-    """The class of a block or connector type. Raises `CallError` with the nearest name."""
+    """The class of a block, connector or source type. Raises `CallError` with the nearest name."""
     nearest = None
-    for types in (registry.blocks, registry.connectors):
+    every = (registry.blocks, registry.connectors, registry.sources)
+    for types in every:
         try:
             return types.get(name)
         except registry.UnknownType as unknown:
             nearest = nearest or unknown.nearest
-    known = ", ".join([*registry.blocks.names(), *registry.connectors.names()])
+    known = ", ".join(name for types in every for name in types.names())
     hint = f"did you mean {nearest!r}?" if nearest else f"the types are {known}"
     raise CallError(f"there is no type {name!r}; {hint}")
 

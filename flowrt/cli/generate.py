@@ -19,7 +19,12 @@ def generated() -> dict[Path, str]:
         Path("schemas/service.schema.json"): schema_text(),
         Path("schemas/suite.schema.json"): suite_schema_text(),
     }
-    for folder, types in (("blocks", registry.blocks), ("connectors", registry.connectors)):
+    kinds = (
+        ("blocks", registry.blocks),
+        ("connectors", registry.connectors),
+        ("sources", registry.sources),
+    )
+    for folder, types in kinds:
         names = types.own_names()
         for name in names:
             files[Path(f"docs/reference/{folder}/{name}.md")] = page(name, types.get(name))

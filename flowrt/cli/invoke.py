@@ -20,7 +20,7 @@ from flowrt.errors import CallError, FlowError
 from flowrt.message import Outcome
 from flowrt.observe.masking import mask
 from flowrt.observe.trace import Trace
-from flowrt.service import Result, Service
+from flowrt.service import GRACE, Result, Service
 
 if TYPE_CHECKING:
     from flowrt.engine.debug import Probe
@@ -121,20 +121,20 @@ async def _invoke(
     watcher: EventFile | None,
     trace: Trace | None,
 ) -> Result:
-    async with service:
-        try:
-            async with asyncio.timeout(timeout):
-                return await service.invoke(
-                    call.flow,
-                    call.data,
-                    call.variables,
-                    raw=call.raw,
-                    watcher=watcher,
-                    trace=trace,
-                )
-        except TimeoutError:
-            error = FlowError(f"the flow took longer than --timeout {timeout:g}s")
-            return Result(Outcome.FAILED, error=error)
+    began = asyncio.get_running_loop().time()
+    await service.start()
+    try:
+        async with asyncio.timeout(timeout):
+            return await service.invoke(
+                call.flow, call.data, call.variables, raw=call.raw, watcher=watcher, trace=trace
+            )
+    except TimeoutError:
+        error = FlowError(f"the flow took longer than --timeout {timeout:g}s")
+        return Result(Outcome.FAILED, error=error)
+    finally:
+        # A split has answered long before its elements are done: they have the same time as it.
+        spent = asyncio.get_running_loop().time() - began
+        await service.stop(grace=None if timeout is None else max(GRACE, timeout - spent))
 
 
 def _print(result: Result, *, whole: bool) -> int:

@@ -15,13 +15,22 @@ def schema_command(suite: bool) -> int:
     if suite:
         print(suite_schema_text(), end="")
         return DONE
-    print(_text(service_schema(registry.blocks.names(), registry.connectors.names())), end="")
+    schema = service_schema(
+        registry.blocks.names(), registry.connectors.names(), registry.sources.names()
+    )
+    print(_text(schema), end="")
     return DONE
 
 
 def schema_text() -> str:
     """The schema as it is kept in `schemas/service.schema.json`: with flowrt's own types."""
-    return _text(service_schema(registry.blocks.own_names(), registry.connectors.own_names()))
+    return _text(
+        service_schema(
+            registry.blocks.own_names(),
+            registry.connectors.own_names(),
+            registry.sources.own_names(),
+        )
+    )
 
 
 def suite_schema_text() -> str:
@@ -42,7 +51,9 @@ def _text(schema: dict[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
 
 
-def service_schema(block_types: list[str], connector_types: list[str]) -> dict[str, Any]:
+def service_schema(
+    block_types: list[str], connector_types: list[str], source_types: list[str]
+) -> dict[str, Any]:
     """The schema of a service file that knows these types."""
     schema = Document.model_json_schema(by_alias=True, mode="validation")
     definitions = schema.pop("$defs", {})
@@ -52,6 +63,8 @@ def service_schema(block_types: list[str], connector_types: list[str]) -> dict[s
         definitions[f"block-{name}"] = _typed(kind, name, definitions, block=True)
     for name, kind in connectors.items():
         definitions[f"connector-{name}"] = _typed(kind, name, definitions, block=False)
+    for name in source_types:
+        _add_source(name, definitions)
     definitions["block"] = _one_of("block", blocks, _BY_REF)
     definitions["connector"] = _one_of("connector", connectors)
     _open_up(definitions, list(blocks))
@@ -101,6 +114,22 @@ def _open_up(definitions: dict[str, Any], blocks: list[str]) -> None:
         for name in blocks
     ]
     del definitions["ConnectorEntry"]
+
+
+def _add_source(name: str, definitions: dict[str, Any]) -> None:
+    """Put the settings of a source type where the document's own model keeps them raw."""
+    settings = registry.sources.get(name).Settings.model_json_schema(
+        by_alias=True, mode="validation", ref_template="#/$defs/{model}"
+    )
+    definitions.update(settings.pop("$defs", {}))
+    definitions[f"source-{name}"] = settings
+    chosen = definitions["Source"].setdefault("allOf", [])
+    chosen.append(
+        {
+            "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
+            "then": {"properties": {"settings": {"$ref": f"#/$defs/source-{name}"}}},
+        }
+    )
 
 
 _BASE = {

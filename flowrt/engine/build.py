@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,20 @@ from pydantic import ValidationError
 from flowrt.config.faults import faults_from, nearest
 from flowrt.config.fold import resolve_block
 from flowrt.config.load import Config
+from flowrt.config.load import Flow as FlowConfig
 from flowrt.config.nodes import Items, Table, Text
 from flowrt.engine import registry
 from flowrt.engine.block import Settings
-from flowrt.engine.chain import Chain, Step
+from flowrt.engine.chain import Chain, RestOfChain, Step
 from flowrt.engine.connector import AnyConnector
 from flowrt.engine.flow import Flow, FlowHandle
+from flowrt.engine.run import Runtime
 from flowrt.engine.site import Refusal, Site
+from flowrt.engine.source import AnySource, SourceSite
 from flowrt.errors import ConfigError, ExpressionError, Fault, Position
 from flowrt.expr import Scope, Template
+
+Background = Callable[[Runtime], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,13 @@ class Built:
     flows: dict[str, Flow]
     connectors: dict[str, AnyConnector]
     chains: list[Chain]
+    """Every chain, the inner ones first."""
+    sources: dict[str, AnySource]
+    """By the flow they feed."""
+    unknown_sources: list[Fault]
+    """Sources of types that are not installed: their flows can be called, and not be served."""
+    background: list[tuple[str, Background]]
+    """What blocks do while the service runs, by their address."""
 
 
 StandIn = Callable[[AnyConnector], AnyConnector]
@@ -57,28 +69,54 @@ class Builder:
         self.faults = list(faults)
         self.declared = {connector.name for connector in config.connectors}
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
+        self.background: list[tuple[str, Background]] = []
+        self._unique: dict[tuple[str, str], Position | None] = {}
+        self._rests: list[tuple[FlowHandle, int]] = []
         self._templates: dict[str, Template] = {}
         self._chains: list[Chain] = []
         self._stand_in = stand_in
+        self._unknown_sources: list[Fault] = []
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
         self._settings: Table | None = None
+        # The flow whose blocks are being built.
+        self._flow: FlowConfig | None = None
+
+    @property
+    def pool(self) -> int:
+        """How many branches of one message the flow being built works on at a time."""
+        assert self._flow is not None
+        return self._flow.pool
 
     def build(self) -> Built:
         for connector in self.config.connectors:
             self._add_connector(connector)
-        flows = {}
+        flows: dict[str, Flow] = {}
+        sources: dict[str, AnySource] = {}
         for flow in self.config.flows:
-            chain = self.chain(flow.process, flow.name)
+            self._flow = flow
+            chain = self.chain(flow.process, flow.name, root=True)
             recovery = self.chain(flow.error, f"{flow.name}[error]") if flow.error else None
             flows[flow.name] = Flow(flow.name, chain, recovery)
+            self._resolve_rests(flows[flow.name])
+            if flow.source is not None and (source := self._source(flow, flow.source)) is not None:
+                sources[flow.name] = source
         self._resolve_handles(flows)
         if self.faults:
             raise ConfigError(sorted(self.faults, key=_file_order))
-        return Built(flows, self.connectors, self._chains)
+        return Built(
+            flows,
+            self.connectors,
+            self._chains,
+            sources,
+            self._unknown_sources,
+            self.background,
+        )
 
-    def chain(self, blocks: list[Any], at: str) -> Chain:
-        """Bind a list of blocks whose addresses start with `at`."""
-        steps = (self._step(blocks, index, at) for index in range(len(blocks)))
+    def chain(self, blocks: list[Any], at: str, *, root: bool = False) -> Chain:
+        """Bind a list of blocks whose addresses start with `at`; `root`: a flow's `process`."""
+        steps = (
+            self._step(blocks, index, at, index if root else None) for index in range(len(blocks))
+        )
         chain = Chain([step for step in steps if step is not None], at)
         self._chains.append(chain)
         return chain
@@ -89,6 +127,26 @@ class Builder:
         position, path = self._place(field)
         self._handles.append((handle, position, path))
         return handle
+
+    def rest_handle(self, place: int) -> FlowHandle:
+        """What follows a step of the root chain being built, resolved when that is built."""
+        assert self._flow is not None
+        handle = FlowHandle(self._flow.name)
+        self._rests.append((handle, place))
+        return handle
+
+    def unique(self, what: str, name: str, field: tuple[str | int, ...]) -> None:
+        """Refuse what two blocks call the same."""
+        position, _ = self._place(field)
+        key = (what, name)
+        if key in self._unique:
+            first = self._unique[key]
+            raise Refusal(
+                field,
+                f'two blocks have the {what} "{name}"',
+                f"the first is at {first}; rename one",
+            )
+        self._unique[key] = position
 
     def template(self, resource: str, field: tuple[str | int, ...]) -> Template:
         """A declared template by alias or id, read and compiled once."""
@@ -134,7 +192,31 @@ class Builder:
         except ExpressionError as error:
             self.faults.append(Fault(table.position, table.path, str(error)))
 
-    def _step(self, blocks: list[Any], index: int, at: str) -> Step | None:
+    def _source(self, flow: FlowConfig, table: Table) -> AnySource | None:
+        name = self._source_type(table)
+        try:
+            kind = registry.sources.get(name)
+        except registry.UnknownType as unknown:
+            self._unknown_sources.append(_unknown("source", name, unknown, table))
+            return None
+        settings = self._settings_of(kind.Settings, table.get("settings"), table)
+        if settings is None:
+            return None
+        source: AnySource = kind(settings, SourceSite(flow.name, flow.workers, flow.buffer))
+        return source
+
+    def _source_type(self, table: Table) -> str:
+        """The type of a source: its connector's, where one of that name is declared, or one that
+        is named in place of a connector; else its own (dialect 1.6)."""
+        connector, own = str(table.get("connector") or ""), str(table.get("type") or "")
+        for declared in self.config.connectors:
+            if declared.name == connector:
+                return declared.type
+        if connector and (not own or connector in registry.sources.names()):
+            return connector
+        return own
+
+    def _step(self, blocks: list[Any], index: int, at: str, root: int | None) -> Step | None:
         place: Any = {}
         if isinstance(blocks, Items):
             place = {"position": blocks.item_positions[index], "path": f"{blocks.path}[{index}]"}
@@ -150,7 +232,7 @@ class Builder:
             return None
         label = resolved.label
         address = f"{at}.{label}"
-        site = Site(self, address, label, resolved.name, resolved.type)
+        site = Site(self, address, label, resolved.name, resolved.type, root)
         outer, self._settings = self._settings, resolved.settings
         try:
             block = kind(settings, site)
@@ -168,15 +250,7 @@ class Builder:
         try:
             return types.get(name)
         except registry.UnknownType as unknown:
-            way_out = f"did you mean {unknown.nearest!r}?" if unknown.nearest else ""
-            self.faults.append(
-                Fault(
-                    table.value_positions.get("type", table.position),
-                    f"{table.path}.type",
-                    f"unknown {what} type {name!r}",
-                    way_out=way_out,
-                )
-            )
+            self.faults.append(_unknown(what, name, unknown, table))
             return None
 
     def _settings_of(
@@ -195,6 +269,11 @@ class Builder:
         if table is None:
             return None, ""
         return place_in(table, field)
+
+    def _resolve_rests(self, flow: Flow) -> None:
+        for handle, place in self._rests:
+            handle.flow = Flow(flow.name, RestOfChain(flow.chain, place + 1), flow.error)
+        self._rests.clear()
 
     def _resolve_handles(self, flows: dict[str, Flow]) -> None:
         for handle, position, path in self._handles:
@@ -228,6 +307,17 @@ def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]
         else:
             break
     return position, path
+
+
+def _unknown(what: str, name: str, unknown: registry.UnknownType, table: Table) -> Fault:
+    # A source may be named by `connector` alone, and a block by `ref`.
+    key = next((key for key in ("type", "connector", "ref") if key in table), "type")
+    return Fault(
+        table.value_positions.get(key, table.position),
+        table.path_of(key),
+        f"unknown {what} type {name!r}",
+        way_out=f"did you mean {unknown.nearest!r}?" if unknown.nearest else "",
+    )
 
 
 def _file_order(fault: Fault) -> tuple[str, int, int]:

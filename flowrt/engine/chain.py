@@ -82,6 +82,24 @@ class Chain:
         return message
 
 
+class RestOfChain(Chain):
+    """The blocks of a chain from one of them on: always those that the chain itself has now.
+
+    A spy that is put into the chain sees what goes through its rest as well.
+    """
+
+    __slots__ = ("_from", "_whole")
+
+    def __init__(self, whole: Chain, start: int) -> None:
+        self._whole = whole
+        self._from = start
+        self.name = whole.name
+
+    @property
+    def steps(self) -> tuple[Step, ...]:  # type: ignore[override]
+        return self._whole.steps[self._from :]
+
+
 def _ns(run: Run, began: float) -> int:
     return int((run.clock.monotonic() - began) * 1e9)
 

@@ -82,6 +82,8 @@ def parse_duration(value: Any) -> float:
         seconds = float(value)
     else:
         text = str(value).strip()
+        sign = -1.0 if text.startswith("-") else 1.0
+        text = text.removeprefix("-")
         parts = _DURATION.findall(text)
         if text == "0":
             return 0.0
@@ -90,7 +92,7 @@ def parse_duration(value: Any) -> float:
                 "duration", "expected a duration such as 30s, 5m or 1h30m, found {found}",
                 {"found": repr(value) if not isinstance(value, str) else repr(str(value))},
             )  # fmt: skip
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        seconds = sign * sum(float(number) * _UNITS[unit] for number, unit in parts)
     if seconds < 0:
         raise PydanticCustomError("duration", "a duration cannot be negative", {})
     return seconds

@@ -8,6 +8,7 @@ from typing import Any
 
 BLOCKS = "flowrt.blocks"
 CONNECTORS = "flowrt.connectors"
+SOURCES = "flowrt.sources"
 
 
 class UnknownType(LookupError):
@@ -66,3 +67,4 @@ class Registry:
 
 blocks = Registry(BLOCKS)
 connectors = Registry(CONNECTORS)
+sources = Registry(SOURCES)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from flowrt.agent.live import LiveRuns
+    from flowrt.engine.streams import Streams
+    from flowrt.engine.transport import Transport
     from flowrt.llm.model import Delta
     from flowrt.observe.trace import Trace
     from flowrt.storage.tiers import Storage
@@ -36,6 +38,9 @@ class Runtime(Protocol):
     clock: Clock
     storage: Storage
     live: LiveRuns
+    transport: Transport
+    streams: dict[str, Streams]
+    """The connectors that hold streams open, by name."""
 
     def spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """Run something in the background; the service holds it, logs its failure, awaits it."""
@@ -82,3 +87,10 @@ class Run:
     def named(self, flow: str) -> Run:
         """The same run, in another flow."""
         return Run(self.runtime, flow, trace=self.trace, watcher=self.watcher, claims=self.claims)
+
+    def detached(self, flow: str = "") -> Run:
+        """The same run, in `flow` or this one, for work that outlives its caller.
+
+        What holds a conversation is the caller's and ends with it, so the work holds none.
+        """
+        return Run(self.runtime, flow or self.flow, trace=self.trace, watcher=self.watcher)

@@ -144,13 +144,14 @@ class MemoryStore:
         slot = _Slot(LOG, data, version + 1, expires, generation + 1, new)
         return self._put((space, key), slot, _size(data, new))
 
-    async def read_log(self, space: str, key: str) -> Log | None:
+    async def read_log(self, space: str, key: str, *, entries: bool = True) -> Log | None:
         slot = self._find(space, key)
         if slot is None:
             return None
         check_kind(key, slot.kind, log=True)
         head = decode_value(JSON, slot.data)
-        return Log(head, list(slot.entries), slot.version, slot.generation)
+        kept = list(slot.entries) if entries else []
+        return Log(head, kept, slot.version, slot.generation)
 
     async def scan(
         self, space: str, prefix: str = "", *, after: str | None = None, limit: int = 500

@@ -142,8 +142,11 @@ class KeyValue(Protocol):
         """Start a new generation of a log with these entries and head; the old entries are gone."""
         ...
 
-    async def read_log(self, space: str, key: str) -> Log | None:
-        """A log whole, or None. Raises `StoreError` where a value is stored there."""
+    async def read_log(self, space: str, key: str, *, entries: bool = True) -> Log | None:
+        """A log whole, or None. Raises `StoreError` where a value is stored there.
+
+        Without `entries` it has none, and costs the same however long it is.
+        """
         ...
 
     async def scan(

@@ -251,15 +251,20 @@ class RedisStore:
         )
         return version
 
-    async def read_log(self, space: str, key: str) -> Log | None:
+    async def read_log(self, space: str, key: str, *, entries: bool = True) -> Log | None:
         name = _name(space, b"k") + encode_key(key)
-        found = await self._call(lambda: self._client.hgetall(name), again=True)
+        if entries:
+            found = await self._call(lambda: self._client.hgetall(name), again=True)
+        else:
+            fields = (b"k", b"d", b"v", b"g")
+            read = await self._call(lambda: self._client.hmget(name, *fields), again=True)
+            found = dict(zip(fields, read, strict=True)) if read[0] is not None else {}
         if not found:
             return None
         check_kind(key, int(found[b"k"]), log=True)
-        entries = [found[b"%d" % at] for at in range(int(found[b"n"]))]
+        kept = [found[b"%d" % at] for at in range(int(found[b"n"]))] if entries else []
         head = decode_value(JSON, found[b"d"])
-        return Log(head, entries, int(found[b"v"]), int(found[b"g"]))
+        return Log(head, kept, int(found[b"v"]), int(found[b"g"]))
 
     async def scan(
         self, space: str, prefix: str = "", *, after: str | None = None, limit: int = 500

@@ -202,12 +202,14 @@ class SqliteStore:
 
         return await self._write(write)
 
-    async def read_log(self, space: str, key: str) -> Log | None:
+    async def read_log(self, space: str, key: str, *, entries: bool = True) -> Log | None:
         def read(db: sqlite3.Connection) -> tuple[_Row, list[bytes]] | None:
             row = self._row(db, space, key)
             if row is None:
                 return None
             check_kind(key, row.kind, log=True)
+            if not entries:
+                return row, []
             found = db.execute(
                 "SELECT data FROM entries WHERE id >= ? AND id < ? ORDER BY id", span(row.id)
             )
@@ -216,8 +218,8 @@ class SqliteStore:
         found = await self._read(read)
         if found is None:
             return None
-        row, entries = found
-        return Log(decode_value(JSON, row.data), entries, row.version, row.generation)
+        row, kept = found
+        return Log(decode_value(JSON, row.data), kept, row.version, row.generation)
 
     async def scan(
         self, space: str, prefix: str = "", *, after: str | None = None, limit: int = 500

@@ -223,8 +223,8 @@ class Space:
         store = await self._tier.store()
         return await store.rewrite(self.name, key, entries, head=head, expect=expect, ttl=ttl)
 
-    async def read_log(self, key: str) -> Log | None:
-        return await (await self._tier.store()).read_log(self.name, key)
+    async def read_log(self, key: str, *, entries: bool = True) -> Log | None:
+        return await (await self._tier.store()).read_log(self.name, key, entries=entries)
 
     async def scan(self, prefix: str = "", *, after: str | None = None, limit: int = 500) -> Page:
         return await (await self._tier.store()).scan(self.name, prefix, after=after, limit=limit)

@@ -103,6 +103,14 @@ def test_the_example_of_a_connector_loads(name: str, tmp_path: Path) -> None:
     assert load(tmp_path, document, environ={"ANTHROPIC_API_KEY": "k"}).flows
 
 
+@pytest.mark.parametrize("name", registry.sources.own_names())
+def test_the_example_of_a_source_loads(name: str, tmp_path: Path) -> None:
+    (example,) = FENCE.findall(inspect.cleandoc(registry.sources.get(name).__doc__) + "\n")
+    document = flows(main=[])
+    document["flows"][0] |= yaml.safe_load(example)
+    assert load(tmp_path, document).flows
+
+
 def test_every_command_is_documented_and_has_a_help_text() -> None:
     page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     for command in app.registered_commands:

@@ -157,5 +157,5 @@ def test_a_mock_that_makes_no_sense_is_refused(mock: Any, text: str) -> None:
 def test_a_service_that_is_not_debugged_has_no_wrapper(tmp_path: Path) -> None:
     service = load(tmp_path, flows(main=[payload("1", "step")]))
     service.debug(DebugPlan())
-    (chain,) = service._chains
+    (chain,) = service._built.chains
     assert "SetPayload" == type(chain.steps[0].block).__name__

@@ -98,7 +98,8 @@ async def test_a_condition_sees_the_whole_request() -> None:
     )  # fmt: skip
 
     (view,) = seen
-    assert ["system", "messages", "tools", "lastUserText", "text", "tokens"] == list(view)
+    fields = ["system", "messages", "tools", "lastUserText", "text", "tokens", "purpose"]
+    assert fields == list(view)
     assert ("Be kind.", "42") == (view["system"], view["lastUserText"])
     assert "how many?" in view["text"]
     assert view["tokens"] > 0

@@ -34,6 +34,16 @@ class LogConformance(Suite):
         assert Log(None, [], 2, 1) == await store.read_log(space, "k")
 
     @in_a_loop
+    async def test_a_log_can_be_read_without_its_entries(self, store: KeyValue, space: str) -> None:
+        assert await store.read_log(space, "k", entries=False) is None
+        for number in range(3):
+            await store.append(space, "k", [b"x"], head={"at": number})
+        assert Log({"at": 2}, [], 3, 1) == await store.read_log(space, "k", entries=False)
+        await store.set(space, "value", 1)
+        with pytest.raises(StoreError):
+            await store.read_log(space, "value", entries=False)
+
+    @in_a_loop
     async def test_entries_are_any_bytes(self, store: KeyValue, space: str) -> None:
         entries = [b"", b"\0", bytes(range(256)), b"", b"\xff" * 300_000]
         await store.append(space, "k", entries)

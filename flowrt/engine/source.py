@@ -1,0 +1,61 @@
+"""What a source is: settings, and something that sends a flow its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from flowrt.engine.block import Settings
+from flowrt.message import Message
+
+if TYPE_CHECKING:
+    from flowrt.engine.run import Runtime
+
+S = TypeVar("S", bound=Settings)
+
+Deliver = Callable[[Message], Awaitable[Message | None]]
+"""Sends a message through the flow and returns its result, None where it was dropped.
+
+Raises `FlowError` where the flow failed. May be called many times at once: how many is the
+source's business.
+"""
+
+LISTENERS = 8
+"""Messages worked on at a time by a flow that does not say."""
+
+
+class SourceSite(NamedTuple):
+    """The flow that a source feeds. `workers` is None where the flow does not say."""
+
+    flow: str
+    workers: int | None
+    buffer: int
+
+
+class Source(Generic[S]):
+    """Sends a flow its messages, from `start` to `stop`.
+
+    Built at load, without touching the network. Register it under the entry point group
+    `flowrt.sources`, named as its YAML type. `start` and `stop` come in pairs, possibly several
+    times in the life of the object, each time in another event loop.
+    """
+
+    Settings: ClassVar[type[Settings]]
+
+    inner: ClassVar[bool] = False
+    """Fed by the flows of the service: it starts before the others and stops after them."""
+
+    def __init__(self, settings: S, site: SourceSite) -> None:
+        self.settings = settings
+        self.site = site
+
+    async def start(self, deliver: Deliver, runtime: Runtime) -> None:
+        """Begin to deliver. Raise an error of the tree where that cannot work."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Deliver nothing more; what is under way may be finished or cut off."""
+        raise NotImplementedError
+
+
+AnySource = Source[Any]
