@@ -218,11 +218,13 @@ def schema(
 
 @app.command()
 def describe(
-    type_: Annotated[str, typer.Argument(metavar="TYPE", help="A block or connector type.")],
+    type_: Annotated[
+        str, typer.Argument(metavar="TYPE", help="A block, connector or source type.")
+    ],
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Print what a block or connector does, and its settings."""
+    """Print what a block, connector or source does, and its settings."""
     from flowrt.cli.describe import describe_command
 
     _finish(debug, lambda: describe_command(type_, as_json))

@@ -85,6 +85,27 @@ async def test_the_file_to_paste_remembers(tmp_path: Path) -> None:
     assert ["Hello.", "Your name is Sam."] == answers
 
 
+async def test_the_flows_of_the_page_about_messages_do_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs/messages.md").read_text(encoding="utf-8")
+    lines = [{"sku": "x", "qty": 2, "price": 10.0}, {"sku": "y", "qty": 1, "price": 5.5}]
+    calls = [("order", {"lines": lines}), ("signup", {"name": "Sam"})]
+    answers = []
+    for text, (flow, body) in zip(FENCE.findall(page), calls, strict=True):
+        (tmp_path / "service.yaml").write_text(text, encoding="utf-8")
+        service = Service.load(tmp_path / "service.yaml", storage="memory:", environ={})
+        await service.start(sources=True)
+        result = await service.invoke(flow, body)
+        await service.stop()
+        assert result.message is not None, result.error
+        answers.append(result.message.body)
+    assert [{"accepted": 2}, {"name": "Sam", "plan": "free"}] == answers
+    told = capsys.readouterr().err
+    assert "2 lines, complete by size" in told
+    assert "welcome Sam" in told
+
+
 @pytest.mark.parametrize("name", registry.blocks.own_names())
 def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
     (example,) = FENCE.findall(inspect.cleandoc(registry.blocks.get(name).__doc__) + "\n")
