@@ -26,6 +26,7 @@ _STATUS = {
     "overloaded_error": 529,
 }
 
+
 def event_failure(event: dict[str, Any]) -> BrokenReply:
     """What an `error` event of a stream says."""
     kind, text = _said(event)
