@@ -25,6 +25,7 @@ from flowrt.observe.log import get_logger
 
 if TYPE_CHECKING:
     import httpx2
+    import openai
 
 API = "https://api.openai.com/v1"
 PATH = "/chat/completions"
@@ -92,11 +93,13 @@ class OpenAIModel:
             if block.get("type") == "tool_use"
         }
 
+        sdk = await self._client.sdk()
+
         async def attempt() -> Reply:
             if on_delta is None:
-                return await self._whole(body, used)
+                return await self._whole(sdk, body, used)
             streaming = {"stream": True, "stream_options": {"include_usage": True}}
-            return await self._streamed({**body, **streaming}, used, on_delta)
+            return await self._streamed(sdk, {**body, **streaming}, used, on_delta)
 
         access = self._client.access
         return await with_retries(
@@ -128,8 +131,8 @@ class OpenAIModel:
     def _signature(self, model: str) -> str:
         return f"{self.provider} {model}"
 
-    async def _whole(self, body: dict[str, Any], used: set[str]) -> Reply:
-        async with self._client.post(PATH, body, self._failures) as response:
+    async def _whole(self, sdk: openai.AsyncOpenAI, body: dict[str, Any], used: set[str]) -> Reply:
+        async with self._client.post(sdk, PATH, body, self._failures) as response:
             try:
                 signature = self._signature(body["model"])
                 return read_reply(json.loads(response.content), signature, used)
@@ -137,11 +140,15 @@ class OpenAIModel:
                 raise self._failures.of_reply(error) from error
 
     async def _streamed(
-        self, body: dict[str, Any], used: set[str], on_delta: Callable[[Delta], None]
+        self,
+        sdk: openai.AsyncOpenAI,
+        body: dict[str, Any],
+        used: set[str],
+        on_delta: Callable[[Delta], None],
     ) -> Reply:
         stream = ReplyStream(on_delta, self._signature(body["model"]), used)
         try:
-            async with self._client.post(PATH, body, self._failures) as response:
+            async with self._client.post(sdk, PATH, body, self._failures) as response:
                 return await _read(stream, response)
         except BrokenReply as broken:
             failure = self._failures.of_reply(broken)

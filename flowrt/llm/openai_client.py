@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from flowrt.clock import Clock, SystemClock
-from flowrt.errors import ConnectorError, RequestInvalid
+from flowrt.errors import ConnectorError, ModelUnavailable, RequestInvalid
 from flowrt.llm.openai_errors import Failures
 
 if TYPE_CHECKING:
@@ -80,7 +80,16 @@ class OpenAIClient:
 
         Raises `ConnectorError` where the SDK is not installed.
         """
-        await self._open()
+        await self.sdk()
+
+    async def sdk(self) -> openai.AsyncOpenAI:
+        """The SDK's client. A call gets it once: its retries end with it when `close` does.
+
+        Raises `ConnectorError` where the SDK is not installed.
+        """
+        if self._sdk is None:
+            return await asyncio.to_thread(self._make_sdk)
+        return self._sdk
 
     async def close(self) -> None:
         """Close the connections. Calls under way fail."""
@@ -96,13 +105,14 @@ class OpenAIClient:
 
     @asynccontextmanager
     async def post(
-        self, path: str, body: dict[str, Any], failures: Failures
+        self, sdk: openai.AsyncOpenAI, path: str, body: dict[str, Any], failures: Failures
     ) -> AsyncIterator[httpx2.Response]:
         """The response to `body`, closed at the end. What the SDK raises is told in our errors."""
-        sdk = self._sdk or await self._open()
         import httpx2
         import openai
 
+        if sdk.is_closed():  # a retry would end in a RuntimeError of the SDK
+            raise ModelUnavailable(f"connector {self.access.name!r} was stopped during the call")
         try:
             sent = await sdk.post(
                 path,
@@ -122,9 +132,6 @@ class OpenAIClient:
             yield response
         finally:
             await response.aclose()
-
-    async def _open(self) -> openai.AsyncOpenAI:
-        return await asyncio.to_thread(self._make_sdk)
 
     def _make_sdk(self) -> openai.AsyncOpenAI:
         self.require()

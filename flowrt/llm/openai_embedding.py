@@ -7,12 +7,15 @@ import json
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from flowrt.llm.embedding import Embeddings
 from flowrt.llm.failures import BrokenReply
 from flowrt.llm.openai_client import OpenAIClient
 from flowrt.llm.retry import with_retries
+
+if TYPE_CHECKING:
+    import openai
 
 PATH = "/embeddings"
 
@@ -47,20 +50,23 @@ class OpenAIEmbedding:
         wanted = model or self._model
         vectors: list[list[float]] = []
         tokens: int | None = None
+        sdk = await self._client.sdk()
         for batch in _batches(texts):
             # As base64 a vector is a quarter as long and decoded in a tenth of the time.
             body: dict[str, Any] = {"model": wanted, "input": batch, "encoding_format": "base64"}
             if dimensions is not None:
                 body["dimensions"] = dimensions
-            more, billed = await self._ask(body)
+            more, billed = await self._ask(sdk, body)
             vectors += more
             if billed is not None:
                 tokens = (tokens or 0) + billed
         return Embeddings(vectors, wanted, tokens)
 
-    async def _ask(self, body: dict[str, Any]) -> tuple[list[list[float]], int | None]:
+    async def _ask(
+        self, sdk: openai.AsyncOpenAI, body: dict[str, Any]
+    ) -> tuple[list[list[float]], int | None]:
         async def attempt() -> tuple[list[list[float]], int | None]:
-            async with self._client.post(PATH, body, self._failures) as response:
+            async with self._client.post(sdk, PATH, body, self._failures) as response:
                 try:
                     return _read(json.loads(response.content), len(body["input"]))
                 except (ValueError, BrokenReply) as error:

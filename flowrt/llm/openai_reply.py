@@ -217,18 +217,16 @@ class Assembly:
     def _add_text(self, kind: Any, text: str) -> None:
         if not text:
             return
-        if not isinstance(text, str):
-            raise TypeError(f"{kind} is not a text")
         if kind not in self._order:
             self._order.append(kind)
-        self._texts[kind].append(text)
+        self._texts[kind].append(_string(text))
         self._deltas.append(Delta(kind, text, self._order.index(kind)))
 
     def _add_call(self, piece: dict[str, Any]) -> None:
         function = piece.get("function") or {}
         call = self._call(piece, function)
         if not call.block["name"]:
-            call.block["name"] = function.get("name") or ""
+            call.block["name"] = _string(function.get("name"))
         merge(call.echo, piece, CALL_FIELDS)
         text = function.get("arguments")
         if not text:
@@ -286,6 +284,12 @@ class Assembly:
         if known in ("end_turn", "tool_use"):
             return "tool_use" if self._calls else "end_turn"
         return known
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str | None):
+        raise TypeError(f"{value!r} is not a text")
+    return value or ""
 
 
 def _text(content: Any) -> str:
