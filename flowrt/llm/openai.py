@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 API = "https://api.openai.com/v1"
 PATH = "/chat/completions"
 
+_OLD_LENGTH, _NEW_LENGTH = "max_tokens", "max_completion_tokens"
+
 _log = get_logger("flowrt.llm")
 
 
@@ -70,18 +72,28 @@ class OpenAIModel:
         self, request: Request, on_delta: Callable[[Delta], None] | None = None
     ) -> Reply:
         """Ask the model; see `ChatModel`. Cancelling it ends the HTTP exchange at once."""
-        body = self._body(request)
-        try:
-            return await self._ask(request, body, on_delta)
-        except ModelRefused as refused:
+        while True:
+            body = self._body(request)
+            try:
+                return await self._ask(request, body, on_delta)
+            except ModelRefused as refused:
+                if not self._learn(str(refused), body):
+                    raise
+
+    def _learn(self, refused: str, body: dict[str, Any]) -> bool:
+        """Note what this server wants otherwise; False where that is not why it refused `body`."""
+        if NO_EFFORT_WITH_TOOLS in refused and "reasoning_effort" not in body:
             # OpenAI's models from gpt-5.4 on reason by default, and take tools here only where
             # they may not. Where the file says how much they may, it is for its author to choose.
-            if NO_EFFORT_WITH_TOOLS not in str(refused) or "reasoning_effort" in body:
-                raise
-        self._thoughtless.add(body["model"])
-        _log.warning("the model takes tools only without reasoning; it is turned off from now on",
-                     connector=self.name, model=body["model"])  # fmt: skip
-        return await self._ask(request, self._body(request), on_delta)
+            self._thoughtless.add(body["model"])
+            _log.warning("the model takes tools only without reasoning; it is turned off for them",
+                         connector=self.name, model=body["model"])  # fmt: skip
+            return True
+        if _NEW_LENGTH in refused and _OLD_LENGTH in body:
+            # OpenAI at another address, such as Azure's or a gateway's.
+            self._length = _NEW_LENGTH
+            return True
+        return False
 
     async def _ask(
         self, request: Request, body: dict[str, Any], on_delta: Callable[[Delta], None] | None
@@ -161,7 +173,7 @@ class OpenAIModel:
 def length_field(base_url: str) -> str:
     """What the length of a reply is called: OpenAI's models refuse the old name, others the new."""
     own = urlsplit(base_url).hostname == urlsplit(API).hostname
-    return "max_completion_tokens" if own else "max_tokens"
+    return _NEW_LENGTH if own else _OLD_LENGTH
 
 
 async def _read(stream: ReplyStream, response: httpx2.Response) -> Reply:

@@ -36,7 +36,7 @@ class Access:
     """
 
     name: str
-    api_key: str
+    api_key: str = field(repr=False)
     base_url: str
     kind: str = "llm-openai"
     provider: str = "OPENAI"

@@ -224,7 +224,7 @@ async def test_a_missing_sdk_is_told_with_the_way_out(
         await once(model(chat), ask())
 
 
-# Tools and reasoning
+# What a server wants otherwise, and says so
 
 NO_TOOLS = {
     "error": 400,
@@ -253,3 +253,27 @@ async def test_reasoning_that_the_file_asks_for_is_not_turned_off(chat: FakeComp
         await once(model(chat, settings={"extra": {"reasoning_effort": "low"}}), ask(tools=[LOOK]))
 
     assert 1 == len(chat.requests)
+
+
+async def test_a_server_that_wants_the_length_under_its_new_name_gets_it(
+    chat: FakeCompletionsAPI,
+) -> None:
+    text = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead."
+    )
+    chat.add(
+        {"error": 400, "message": text}, NO_TOOLS, "one", "two", {"error": 400, "message": text}
+    )
+    async with model(chat, settings={"max_tokens": 9}) as gpt:
+        assert "one" == (await gpt.complete(ask(tools=[LOOK]))).text
+        assert "two" == (await gpt.complete(ask())).text
+        with pytest.raises(ModelRefused, match="Unsupported parameter"):
+            await gpt.complete(ask())
+
+    assert [9, None, None, None, None] == [body.get("max_tokens") for body in chat.bodies]
+    assert 9 == chat.bodies[3]["max_completion_tokens"]
+
+
+def test_the_key_is_not_in_the_text_of_what_holds_it() -> None:
+    assert KEY not in repr(client("http://127.0.0.1:9").access)
