@@ -152,7 +152,7 @@ class _Call:
     block: Block
     given: str
     at: int
-    arguments: list[Any] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
     echo: dict[str, Any] = field(default_factory=dict)
 
 
@@ -229,12 +229,13 @@ class Assembly:
             call.block["name"] = _string(function.get("name"))
         merge(call.echo, piece, CALL_FIELDS)
         text = function.get("arguments")
+        if isinstance(text, dict):
+            text = json.dumps(text)  # some servers have decoded them already
         if not text:
             return
-        call.arguments.append(text)
-        if isinstance(text, str):
-            name, call_id = call.block["name"], call.block["id"]
-            self._deltas.append(Delta("tool_input", text, call.at, name, call_id))
+        call.arguments.append(_string(text))
+        name, call_id = call.block["name"], call.block["id"]
+        self._deltas.append(Delta("tool_input", text, call.at, name, call_id))
 
     def _call(self, piece: dict[str, Any], function: dict[str, Any]) -> _Call:
         """The call that a piece belongs to.
@@ -301,9 +302,6 @@ def _text(content: Any) -> str:
 
 def _decode(call: _Call) -> bool:
     """Decode the arguments into the block; False where they are not an object."""
-    if len(call.arguments) == 1 and isinstance(call.arguments[0], dict):
-        call.block["input"] = call.arguments[0]
-        return True
     text = "".join(call.arguments)
     try:
         value = json.loads(text or "{}")

@@ -161,9 +161,12 @@ def test_a_reply_that_ended_with_an_error_is_broken() -> None:
         whole({"content": "half"}, "error")
 
 
-def test_a_call_whose_name_is_no_text_is_broken() -> None:
+@pytest.mark.parametrize("function", [{"name": 3}, {"name": "n", "arguments": 3}, 3])
+def test_a_call_that_is_none_is_broken(function: Any) -> None:
     with pytest.raises(BrokenReply, match="no message in"):
-        whole({"tool_calls": [{"id": "a", "function": {"name": 3, "arguments": "{}"}}]})
+        whole({"tool_calls": [{"id": "a", "function": function}]})
+    with pytest.raises(BrokenReply, match="malformed"):
+        streamed(calls({"index": 0, "function": function}))
 
 
 def test_usage_that_comes_with_every_chunk_is_the_last() -> None:
