@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
@@ -22,6 +22,9 @@ from flowrt.observe.masking import mask
 from flowrt.observe.trace import Trace
 from flowrt.service import Result, Service
 
+if TYPE_CHECKING:
+    from flowrt.engine.debug import Probe
+
 
 class Invocation(NamedTuple):
     """The options of `flowrt invoke`, as given."""
@@ -30,27 +33,73 @@ class Invocation(NamedTuple):
     flow: str | None
     data: str | None
     variables: str | None
+    content_type: str | None
     storage: str | None
     env_file: str | None
     timeout: str
     message: bool
     events: str | None
     traces: str | None
+    break_at: str | None
+    spies: str | None
+    mocks: str | None
+    debug_config: str | None
+    envelope: bool
+    envelope_out: str | None
+
+    @property
+    def debugs(self) -> bool:
+        return any((self.break_at, self.spies, self.mocks, self.debug_config))
+
+
+class Call(NamedTuple):
+    """What is sent through the flow."""
+
+    flow: str | None
+    data: Any
+    variables: dict[str, Any]
+    raw: bool = False
 
 
 def invoke_command(options: Invocation) -> int:
     """Run it and print the result. The exit code: 0 done or dropped, 1 the flow failed."""
     service = Service.load(options.config, storage=options.storage, env_file=options.env_file)
-    data = read_data(options.data)
-    variables = _object(options.variables, "--vars")
+    call, probe = _prepare(service, options)
     timeout = _seconds(options.timeout)
-    with _lines(options.events, "--events") as events, _lines(options.traces, "--traces") as traces:
+    with (
+        _lines(options.events, "--events") as events,
+        _lines(options.traces, "--traces") as traces,
+        _lines(options.envelope_out, "--envelope-out") as envelopes,
+    ):
         watcher = EventFile(events) if events else None
         trace = Trace(lambda line: print(line, file=traces), SystemClock()) if traces else None
-        result = asyncio.run(
-            _invoke(service, options.flow, data, variables, timeout, watcher, trace)
-        )
-    return _print(result, whole=options.message)
+        result = asyncio.run(_invoke(service, call, timeout, watcher, trace))
+        if probe is None and not options.envelope and envelopes is None:
+            return _print(result, whole=options.message)
+        return _print_envelope(result, probe, options, envelopes)
+
+
+def _prepare(service: Service, options: Invocation) -> tuple[Call, Probe | None]:
+    """The message to send, and what watches it where anything does."""
+    if not options.debugs:
+        return _call(options), None
+    from flowrt.cli.debugging import debug_plan, read_debug_config
+
+    config = read_debug_config(options.debug_config)
+    plan = debug_plan(config, options.break_at, options.spies, options.mocks)
+    probe = service.debug(plan)
+    if config.input is None or options.data is not None or options.variables is not None:
+        return _call(options), probe
+    return Call(options.flow, config.input.data, config.input.vars), probe
+
+
+def _call(options: Invocation) -> Call:
+    variables = _object(options.variables, "--vars")
+    if options.content_type is None:
+        return Call(options.flow, read_data(options.data), variables)
+    text = read_text(options.data)
+    body = {"contentType": options.content_type, "rawData": text or ""}
+    return Call(options.flow, body, variables, raw=True)
 
 
 class EventFile:
@@ -67,9 +116,7 @@ class EventFile:
 
 async def _invoke(
     service: Service,
-    flow: str | None,
-    data: Any,
-    variables: dict[str, Any],
+    call: Call,
     timeout: float | None,  # noqa: ASYNC109 - the whole run's, told to the user by name
     watcher: EventFile | None,
     trace: Trace | None,
@@ -77,7 +124,14 @@ async def _invoke(
     async with service:
         try:
             async with asyncio.timeout(timeout):
-                return await service.invoke(flow, data, variables, watcher=watcher, trace=trace)
+                return await service.invoke(
+                    call.flow,
+                    call.data,
+                    call.variables,
+                    raw=call.raw,
+                    watcher=watcher,
+                    trace=trace,
+                )
         except TimeoutError:
             error = FlowError(f"the flow took longer than --timeout {timeout:g}s")
             return Result(Outcome.FAILED, error=error)
@@ -94,24 +148,47 @@ def _print(result: Result, *, whole: bool) -> int:
     return DONE
 
 
+def _print_envelope(
+    result: Result, probe: Probe | None, options: Invocation, file: IO[str] | None
+) -> int:
+    """Print what was seen: always where there is a breakpoint or a spy, else where asked to."""
+    from flowrt.cli.debugging import envelope
+
+    told = json.dumps(
+        envelope(result, probe.envelope() if probe is not None else {}),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    if file is not None:
+        print(told, file=file)
+    watches = probe is not None and (probe.plan.break_at or probe.plan.spies)
+    if not options.envelope and not watches:
+        return _print(result, whole=options.message)
+    if file is None:
+        print(told)
+    return DONE
+
+
 def read_data(given: str | None) -> Any:
     """The body that `--data` names: JSON, ``@FILE`` or ``-``; without it, what is piped in."""
+    text = read_text(given)
+    return None if text is None or (given is None and not text.strip()) else _json(text, "--data")
+
+
+def read_text(given: str | None) -> str | None:
+    """The text that `--data` names; None where there is none."""
     if given is None:
         if sys.stdin is None or sys.stdin.isatty() or not _is_piped():
             return None
-        text = _decoded(sys.stdin.buffer.read(), "standard input")
-        if not text.strip():
-            return None
-    elif given == "-":
-        text = _decoded(sys.stdin.buffer.read(), "standard input")
-    elif given.startswith("@"):
-        try:
-            text = _decoded(Path(given[1:]).read_bytes(), given[1:])
-        except OSError as error:
-            raise CallError(f"--data: cannot read {given[1:]!r}: {error.strerror}") from error
-    else:
-        text = _argument(given)
-    return _json(text, "--data")
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    if given == "-":
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    if not given.startswith("@"):
+        return _argument(given)
+    try:
+        return _decoded(Path(given[1:]).read_bytes(), given[1:])
+    except OSError as error:
+        raise CallError(f"--data: cannot read {given[1:]!r}: {error.strerror}") from error
 
 
 def _argument(given: str) -> str:

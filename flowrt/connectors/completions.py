@@ -10,7 +10,7 @@ from pydantic import Field
 from flowrt.engine.block import Settings
 from flowrt.engine.connector import Connector
 from flowrt.engine.fields import Duration
-from flowrt.llm.connector import EmbeddingConnector, ModelConnector
+from flowrt.llm.connector import EmbeddingConnector, ModelConnector, is_loopback
 from flowrt.llm.embedding import EmbeddingModel
 from flowrt.llm.model import ChatModel
 from flowrt.llm.openai import ChatSettings, OpenAIModel
@@ -96,6 +96,10 @@ class CompletionsConnector(Connector[S], ModelConnector, EmbeddingConnector):
     @property
     def embedding_model(self) -> EmbeddingModel:
         return self._embedding
+
+    @property
+    def local(self) -> bool:
+        return is_loopback(self._client.access.base_url)
 
     async def start(self) -> None:
         # Only looked for: importing it takes most of a second, and a run may not need it.

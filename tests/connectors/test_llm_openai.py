@@ -100,6 +100,16 @@ def test_each_connector_knows_where_its_provider_is(monkeypatch: pytest.MonkeyPa
     ] == [(one.chat_model.provider, one.default_url()) for one in made]
 
 
+def test_a_server_on_this_machine_is_local_and_a_provider_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    assert connector("llm-openai", baseURL="http://localhost:11434/v1").local
+    assert not connector("llm-openai").local
+    assert not connector("llm-gemini").local
+
+
 async def test_openais_address_comes_from_the_environment_when_none_is_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
