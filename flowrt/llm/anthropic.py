@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from flowrt.clock import Clock, SystemClock
 from flowrt.errors import ConnectorError, ModelRefused, RequestInvalid, describe
-from flowrt.llm.anthropic_errors import BrokenReply, Failures
+from flowrt.llm.anthropic_errors import Failures
 from flowrt.llm.anthropic_reply import ReplyStream, read_reply
 from flowrt.llm.anthropic_thinking import ForeignThinking, lacks_thinking
+from flowrt.llm.failures import BrokenReply
 from flowrt.llm.model import Delta, Reply, Request
 from flowrt.llm.retry import Transient, with_retries
 from flowrt.observe.log import get_logger

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from flowrt.llm.anthropic_errors import BrokenReply, event_failure
+from flowrt.llm.anthropic_errors import event_failure
+from flowrt.llm.failures import BrokenReply
 from flowrt.llm.model import Block, Delta, Reply, Usage
 from flowrt.message import clean
 

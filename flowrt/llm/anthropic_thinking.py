@@ -6,6 +6,7 @@ from typing import Any
 
 from flowrt.errors import ModelRefused
 from flowrt.llm.model import Block
+from flowrt.llm.openai_reasoning import is_echo
 from flowrt.llm.request import join_turns
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -13,7 +14,10 @@ _MOST = 10_000
 
 
 class ForeignThinking:
-    """Remembers the thinking blocks that this model refused, so that it is asked only once."""
+    """Remembers the thinking blocks that this model refused, so that it is asked only once.
+
+    Those that came over Chat Completions it would refuse as well, and needs not be asked about.
+    """
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -34,19 +38,19 @@ class ForeignThinking:
 
     def without(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The messages without refused thinking; the same list where there is none."""
-        if not self._known:
+        if all(self._may_go(block) for message in messages for block in message["content"]):
             return messages
-        kept = [
-            {**message, "content": [block for block in message["content"] if self._may_go(block)]}
-            for message in messages
-        ]
-        same = all(
-            len(a["content"]) == len(b["content"]) for a, b in zip(kept, messages, strict=True)
+        return join_turns(
+            [
+                {**message, "content": [b for b in message["content"] if self._may_go(b)]}
+                for message in messages
+            ]
         )
-        return messages if same else join_turns(kept)
 
     def _may_go(self, block: Block) -> bool:
-        return block.get("type") not in _THINKING or _seal(block) not in self._known
+        if block.get("type") not in _THINKING:
+            return True
+        return not is_echo(block) and _seal(block) not in self._known
 
 
 def lacks_thinking(messages: list[dict[str, Any]]) -> bool:

@@ -11,16 +11,18 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 from flowrt.clock import Clock
 from flowrt.errors import ModelUnavailable
-from flowrt.llm.model import Reply
 from flowrt.observe.log import get_logger
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Seconds before the first retry, and what doubling it ends at. `retry-after` goes before both."""
 
 _log = get_logger("flowrt.llm.retry")
+
+T = TypeVar("T")
 
 
 class Transient(Exception):
@@ -36,13 +38,13 @@ class Transient(Exception):
 
 
 async def with_retries(
-    attempt: Callable[[], Awaitable[Reply]],
+    attempt: Callable[[], Awaitable[T]],
     *,
     retries: int,
     patience: float,
     clock: Clock,
     name: str,
-) -> Reply:
+) -> T:
     """The reply of the first attempt that has one.
 
     Raises the last attempt's `ModelUnavailable` after `retries` more attempts, or as soon as the

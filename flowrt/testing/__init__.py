@@ -6,15 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flowrt.testing.completions_api import FakeCompletionsAPI as FakeCompletionsAPI
     from flowrt.testing.messages_api import FakeMessagesAPI as FakeMessagesAPI
-    from flowrt.testing.messages_script import FakeReply as FakeReply
-    from flowrt.testing.messages_script import Gate as Gate
+    from flowrt.testing.replies import FakeReply as FakeReply
+    from flowrt.testing.replies import Gate as Gate
     from flowrt.testing.store_conformance import StoreConformance as StoreConformance
 
 _EXPORTS = {
+    "FakeCompletionsAPI": "flowrt.testing.completions_api",
     "FakeMessagesAPI": "flowrt.testing.messages_api",
-    "FakeReply": "flowrt.testing.messages_script",
-    "Gate": "flowrt.testing.messages_script",
+    "FakeReply": "flowrt.testing.replies",
+    "Gate": "flowrt.testing.replies",
     "StoreConformance": "flowrt.testing.store_conformance",
 }
 

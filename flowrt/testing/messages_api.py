@@ -5,27 +5,23 @@ It refuses with a 400 what the real API refuses, so that a test fails where prod
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any
 
-from flowrt.expr import Expression
 from flowrt.ids import new_id
 from flowrt.llm.model import Request
-from flowrt.llm.scripted import request_view
-from flowrt.message import Message
+from flowrt.testing.loopback import Answer, Call
 from flowrt.testing.messages_refusals import Body, blocks_of, refusals
 from flowrt.testing.messages_script import (
-    FakeReply,
-    parse_reply,
     sign,
     signed_blocks,
     stream_events,
     whole_message,
 )
-from flowrt.testing.messages_server import Answer, Call, LoopbackServer
 from flowrt.testing.messages_tokens import PromptCache, count_block, count_request
+from flowrt.testing.replies import FakeReply
+from flowrt.testing.scripted_api import Refused, ScriptedAPI
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
 
@@ -42,16 +38,7 @@ _KINDS = {
 }
 
 
-class Refused(Exception):
-    """The request is answered with an error instead."""
-
-    def __init__(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.headers = headers or {}
-
-
-class FakeMessagesAPI:
+class FakeMessagesAPI(ScriptedAPI):
     """The Messages API on a loopback port, for as long as the `with` block runs.
 
     `replies` are played in order, one a request: texts, mappings with the fields of `FakeReply`, or
@@ -82,46 +69,13 @@ class FakeMessagesAPI:
         alternate: bool = True,
         prefill: bool = False,
     ) -> None:
-        self.requests: list[Call] = []
+        super().__init__(replies, reply)
         self.counts: list[Call] = []
-        self.refused: list[str] = []
-        self._script: list[FakeReply] = []
-        self._conditional: list[tuple[Expression, FakeReply]] = []
-        self.reply = reply
         self._window = window
         self._api_key = api_key
         self._rules = {"alternate": alternate, "prefill": prefill}
         self._cache = PromptCache()
         self._sent: dict[str, str] = {}
-        self._server: LoopbackServer | None = None
-        self.base_url = ""
-        self.add(*replies)
-
-    def add(self, *replies: Any) -> None:
-        """Put more replies at the end of the script."""
-        for entry in map(parse_reply, replies):
-            if entry.when is None:
-                self._script.append(entry)
-            else:
-                self._conditional.append(
-                    (Expression.compile(entry.when, names=("request",)), entry)
-                )
-
-    def __enter__(self) -> Self:
-        self._server = LoopbackServer(self._handle)
-        self._server.start()
-        self.base_url = self._server.url
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop serving; requests that are being held are cut off."""
-        if self._server is not None:
-            self._server.stop()
-
-    @property
-    def bodies(self) -> list[Body]:
-        """What the model was sent: the bodies of `requests`."""
-        return [call.body for call in self.requests]
 
     async def _handle(self, call: Call) -> Answer:
         headers = {"request-id": f"req_{new_id()[:24]}"}
@@ -188,13 +142,8 @@ class FakeMessagesAPI:
                 )
 
     async def _answer(self, body: Body, headers: dict[str, str]) -> Answer:
-        entry = self._pick(body)
-        if entry.delay:
-            await asyncio.sleep(entry.delay)
-        if entry.error is not None:
-            if entry.hold is not None:
-                await entry.hold.pass_through()
-            raise Refused(entry.error, entry.message or f"scripted {entry.error}", entry.headers)
+        entry = self._pick(body, lambda: _request(body))
+        await self._wait(entry)
         model = body["model"]
         blocks = signed_blocks(entry, model)
         for block in blocks:
@@ -231,37 +180,13 @@ class FakeMessagesAPI:
             "output_tokens": entry.usage.output_tokens,
         }
 
-    def _pick(self, body: Body) -> FakeReply:
-        if self._conditional:
-            view = {"request": _view(body)}
-            for condition, entry in self._conditional:
-                if condition.test(Message(), view):
-                    return entry
-        if self._script:
-            return self._script.pop(0)
-        text = f"the script of the fake API has no reply for request {len(self.requests)}"
-        if self.reply is not None:
-            return self._ask_test(self.reply, body)
-        self.refused.append(text)
-        raise Refused(400, text)
 
-    def _ask_test(self, reply: Callable[[Body], Any], body: Body) -> FakeReply:
-        try:
-            return parse_reply(reply(body))
-        except Exception as error:
-            text = f"the test's reply function failed: {error!r}"
-            self.refused.append(text)
-            raise Refused(500, text, {"x-should-retry": "false"}) from error
-
-
-def _view(body: Body) -> dict[str, Any]:
+def _request(body: Body) -> Request:
     system = body.get("system", [])
-    return request_view(
-        Request(
-            messages=[{**message, "content": blocks_of(message)} for message in body["messages"]],
-            system=[{"type": "text", "text": system}] if isinstance(system, str) else system,
-            tools=body.get("tools", []),
-        )
+    return Request(
+        messages=[{**message, "content": blocks_of(message)} for message in body["messages"]],
+        system=[{"type": "text", "text": system}] if isinstance(system, str) else system,
+        tools=body.get("tools", []),
     )
 
 

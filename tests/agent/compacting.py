@@ -7,7 +7,7 @@ from typing import Any
 from flowrt.message import Outcome
 from flowrt.service import Service
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply
+from flowrt.testing.replies import FakeReply
 from tests.services import say
 
 LONG = "word " * 200

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply
 from flowrt.testing.messages_tokens import count_request as count_tokens
+from flowrt.testing.replies import FakeReply
 from tests.agent.compacting import LONG, Listener, talk
 from tests.services import agent, load, say, texts
 

@@ -12,7 +12,7 @@ from flowrt.errors import ThreadBusy
 from flowrt.message import Outcome
 from flowrt.storage.tiers import Space
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply, Gate
+from flowrt.testing.replies import FakeReply, Gate
 from tests.agent.conftest import Hold
 from tests.services import agent, load, say, texts
 

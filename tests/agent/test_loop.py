@@ -12,7 +12,7 @@ import pytest
 from flowrt.message import Outcome
 from flowrt.service import Result
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply
+from flowrt.testing.replies import FakeReply
 from tests.agent.conftest import Hold
 from tests.services import agent, load, say, texts
 

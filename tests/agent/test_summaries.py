@@ -11,8 +11,8 @@ import pytest
 from flowrt.clock import SystemClock
 from flowrt.observe.trace import Trace
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply
 from flowrt.testing.messages_tokens import count_request as count_tokens
+from flowrt.testing.replies import FakeReply
 from tests.agent.compacting import (
     LONG,
     Listener,

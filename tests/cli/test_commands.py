@@ -17,7 +17,7 @@ import yaml
 
 from flowrt.cli.generate import generated
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply, Gate
+from flowrt.testing.replies import FakeReply, Gate
 from tests.cli.conftest import Flowrt, command, environment
 from tests.services import agent, flows
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from flowrt.testing import FakeMessagesAPI
-from flowrt.testing.messages_script import FakeReply, Gate
+from flowrt.testing.replies import FakeReply, Gate
 from tests.cli.conftest import Flowrt, command, environment
 from tests.services import agent, flows, say
 

@@ -120,8 +120,9 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", registry.connectors.own_names())
 def test_the_example_of_a_connector_loads(name: str, tmp_path: Path) -> None:
     (example,) = FENCE.findall(inspect.cleandoc(registry.connectors.get(name).__doc__) + "\n")
-    document = flows(main=[]) | yaml.safe_load(example) | {"env": [{"name": "ANTHROPIC_API_KEY"}]}
-    assert load(tmp_path, document, environ={"ANTHROPIC_API_KEY": "k"}).flows
+    keys = re.findall(r"\$\{(\w+)\}", example)
+    document = flows(main=[]) | yaml.safe_load(example) | {"env": [{"name": key} for key in keys]}
+    assert load(tmp_path, document, environ=dict.fromkeys(keys, "k")).flows
 
 
 @pytest.mark.parametrize("name", registry.sources.own_names())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flowrt.testing import FakeMessagesAPI
+from flowrt.testing import FakeCompletionsAPI, FakeMessagesAPI
 from tests.llm.anthropic_calls import Waits
 
 
@@ -19,3 +19,9 @@ def api() -> Iterator[FakeMessagesAPI]:
 @pytest.fixture
 def clock() -> Waits:
     return Waits()
+
+
+@pytest.fixture
+def chat() -> Iterator[FakeCompletionsAPI]:
+    with FakeCompletionsAPI() as fake:
+        yield fake

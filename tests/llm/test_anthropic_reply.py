@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowrt.llm.anthropic_errors import BrokenReply
 from flowrt.llm.anthropic_reply import ReplyStream, read_reply
+from flowrt.llm.failures import BrokenReply
 from flowrt.llm.model import Delta, Usage
 from flowrt.testing.messages_script import stream_events
 

@@ -1,4 +1,4 @@
-"""The HTTP side of the fake Messages API: uvicorn on a loopback port, in a thread of its own."""
+"""The HTTP side of the fake APIs: uvicorn on a loopback port, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from flowrt.testing.messages_script import Gate
+from flowrt.testing.replies import Gate
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class LoopbackServer:
             log_level="critical",
         )
         self._server = _Server(config)
-        self._thread = threading.Thread(target=self._serve, name="fake-messages-api", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="fake-api", daemon=True)
 
     def start(self) -> None:
         """Serve from now on."""
