@@ -11,7 +11,8 @@ _LANGUAGE = """
 """
 _OURS = """
     toJson fromJson toFormData fromFormData toYaml fromYaml toEnv fromEnv hmacSha256 hmacSha1
-    hexEncode secureCompare uuid
+    hexEncode secureCompare uuid multipart addPart fromMultipart toMultipart toAes fromAes toChacha
+    fromChacha templateResource
 """
 _LIBRARY = """
     trim lowerAscii upperAscii split join replace substring charAt indexOf lastIndexOf reverse
@@ -22,16 +23,3 @@ NAMESPACES = ("base64", "math", "lists", "sets", "regex", "strings", "optional",
 """What stands before the dot of a function's name."""
 
 FUNCTIONS = (*_LANGUAGE.split(), *_OURS.split(), *_LIBRARY.split())
-
-LATER = {
-    "templateResource": "use a template-resource block and the variable it sets",
-    "multipart": "build multipart bodies outside of expressions",
-    "addPart": "build multipart bodies outside of expressions",
-    "fromMultipart": "multipart requests arrive decoded in body.parts",
-    "toMultipart": "build multipart bodies outside of expressions",
-    "toAes": "encrypt outside of expressions",
-    "fromAes": "decrypt outside of expressions",
-    "toChacha": "encrypt outside of expressions",
-    "fromChacha": "decrypt outside of expressions",
-}
-"""The dialect's functions that flowrt does not have yet, and what to do meanwhile."""

@@ -47,14 +47,16 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]", "[?": "]", "{": "}"}
 _REWRITTEN = re.compile(
     r"\b(?:string|now|range|sortBy|transformList|map|filter|transformMap|transformMapEntry|unwrap|unwrapOpt|toJson|toYaml"
-    r"|toFormData|toEnv)\b"
+    r"|toFormData|toEnv|addPart|fromMultipart|toMultipart)\b"
 )
 _NUL = re.compile(r"^[^bB](?:[^\\]|\\.)*?\\(?:x00|000|u0000|U00000000)", re.DOTALL)
 _OPTIONAL_MARK = re.compile(r"[.\[{(,]\?")
 _OPTIONAL_NAMES = frozenset(
     {"optional", "first", "last", "extract", "optMap", "optFlatMap", "or", "unwrapOpt"}
 )
-_WHOLE = frozenset({"toJson", "toYaml", "toFormData", "toEnv"})
+_WHOLE = frozenset(
+    {"toJson", "toYaml", "toFormData", "toEnv", "addPart", "fromMultipart", "toMultipart"}
+)
 _GUARD = "cel.bind({0}, {1}, '%s'.format([{0}]) == '' ? {0} : {0})"
 
 
@@ -217,6 +219,9 @@ class _Writer:
             return self._unwrapped(f"({arguments[0]})")
         if name == "unwrapOpt" and count == 0:
             return self._unwrapped(target)
+        if name in _WHOLE:
+            whole = [self._guard(argument) for argument in (target, *arguments)]
+            return f"({whole[0]}).{name}({', '.join(whole[1:])})"
         return None
 
     def _long(self, target: str, name: str, arguments: list[str]) -> str | None:

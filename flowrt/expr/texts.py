@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from flowrt.expr.catalogue import FUNCTIONS, LATER, NAMESPACES, VARIABLES
+from flowrt.expr.catalogue import FUNCTIONS, NAMESPACES, VARIABLES
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
 _LINE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
@@ -55,8 +55,6 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     """
     calls = [name for name in undeclared if _is_called(name, source)]
     name = (calls or undeclared)[0]
-    if name in LATER:
-        return f"{name}() is not part of this version of flowrt; {LATER[name]}"
     name = name.partition(".")[0]
     if name in NAMESPACES:
         member = re.search(rf"\b{name}\s*\.\s*(\w+)", source)
