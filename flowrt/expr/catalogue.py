@@ -4,6 +4,9 @@ from __future__ import annotations
 
 VARIABLES = ("body", "vars", "eventID", "correlationID", "env", "now")
 
+SOME_SCOPES = ("input", "request", "settings", "tool")
+"""What some scopes see besides. A template may be rendered in any: it sees them all, maybe null."""
+
 _LANGUAGE = """
     has size all exists exists_one map filter string int double bool bytes uint type dyn timestamp
     duration matches contains startsWith endsWith getFullYear getMonth getDate getDayOfMonth

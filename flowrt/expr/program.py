@@ -25,7 +25,7 @@ _MIXED = re.compile(
 )
 _TOO_LARGE = re.compile(r"Integer value '-?\d+' out of range")
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_CHANGES = frozenset({*NAMES, "now", "uuid"})
+_CHANGES = frozenset({*NAMES, "now", "uuid", "templateResource"})
 _NONE: Any = object()
 
 
@@ -38,7 +38,15 @@ def program(source: str, names: tuple[str, ...]) -> Program:
 class Program:
     """A source as the runtime holds it, with the ways round the runtime that it allows."""
 
-    __slots__ = ("_compiled", "_constant", "_names", "_path", "_uses_vars")
+    __slots__ = (
+        "_compiled",
+        "_constant",
+        "_names",
+        "_path",
+        "_uses_vars",
+        "renders",
+        "templates",
+    )
 
     def __init__(self, source: str, names: tuple[str, ...]) -> None:
         if len(source) > MAX_SOURCE:
@@ -51,13 +59,16 @@ class Program:
             raise Problem("the expression is empty; write null where nothing is meant")
         if parsed.makes_nul or "\0" in source:
             raise Problem("the text has a NUL character, which stores and models refuse; drop it")
-        self._names = names
+        # What sees no name of its own shares the message's converted copy.
+        self._names = tuple(name for name in names if name in parsed.names)
         self._uses_vars = "vars" in parsed.names
-        self._compiled = compiled(source, parsed, names)
+        self._compiled = compiled(source, parsed, self._names, names)
+        self.renders = "templateResource" in parsed.names
+        self.templates = parsed.templates
         path = _PATH.fullmatch(source)
         self._path = None if path is None else (path[1], tuple(path[2].split(".")[1:]))
         self._constant = _NONE
-        if not parsed.names & (_CHANGES | set(names)):
+        if not self._names and not parsed.names & _CHANGES:
             self._fold()
 
     def value(
@@ -71,7 +82,8 @@ class Program:
             if found is not _NONE:
                 return found
         if self._names:
-            given = {**variables(message, env), **dict.fromkeys(self._names), **(extra or {})}
+            given = variables(message, env)
+            given.update({name: (extra or {}).get(name) for name in self._names})
             state = State(given, self._names, env)
         else:
             state = state_of(message, env, self._uses_vars)
@@ -98,7 +110,7 @@ class Program:
 
     def _fold(self) -> None:
         """Evaluate once where nothing of a message is used; a failure is left to each run."""
-        value, failure = self._compiled.run(environment(self._names).Activation({}))
+        value, failure = self._compiled.run(environment().Activation({}))
         if not failure:
             self._constant = value
 

@@ -50,6 +50,7 @@ _REWRITTEN = re.compile(
     r"|toFormData|toEnv|addPart|fromMultipart|toMultipart)\b"
 )
 _NUL = re.compile(r"^[^bB](?:[^\\]|\\.)*?\\(?:x00|000|u0000|U00000000)", re.DOTALL)
+_PLAIN = re.compile(r"""'([^'\\]*)'|"([^"\\]*)\"""")
 _OPTIONAL_MARK = re.compile(r"[.\[{(,]\?")
 _OPTIONAL_NAMES = frozenset(
     {"optional", "first", "last", "extract", "optMap", "optFlatMap", "or", "unwrapOpt"}
@@ -80,6 +81,7 @@ class Source:
         "makes_nul",
         "makes_optionals",
         "names",
+        "templates",
         "uses_now",
     )
 
@@ -95,6 +97,8 @@ class Source:
         marks = "".join(piece if kind == "mark" else "x" for kind, piece in found)
         self.makes_optionals = bool(names & _OPTIONAL_NAMES or _OPTIONAL_MARK.search(marks))
         self.uses_now = "now" in names
+        self.templates = _constants(self._tokens, "templateResource")
+        """The templates that are asked for by a plain string."""
         self._deep = _depth(self._tokens) > _DEEPEST
 
     def for_runtime(self, *, in_pieces: bool = True) -> str:
@@ -105,6 +109,16 @@ class Source:
         writer = _Writer(self._tokens, in_pieces and not self.makes_optionals, self.makes_optionals)
         text = writer.sequence("")
         return f"cel.bind(now, {NOW_CALL}, {text})" if self.uses_now else text
+
+
+def _constants(tokens: list[str], function: str) -> list[str]:
+    """The arguments of calls of `function` that are one string without escapes."""
+    found = []
+    for at, piece in enumerate(tokens):
+        if piece == function and tokens[at + 1 : at + 4 : 2] == ["(", ")"]:
+            plain = _PLAIN.fullmatch(tokens[at + 2])
+            found += [plain[1] or plain[2] or ""] if plain else []
+    return found
 
 
 def _depth(tokens: list[str]) -> int:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from flowrt.expr import functions as ours
-from flowrt.expr import multipart, sealing
+from flowrt.expr import multipart, rendering, sealing
 from flowrt.expr.mending import Calls, keep_none
 
 NAMES = ("body", "vars", "eventID", "correlationID", "env")
@@ -114,6 +114,7 @@ def _functions() -> list[Any]:
             multipart.from_multipart,
         ),
         _declare("toMultipart", [[table], [table, text]], text, multipart.to_multipart),
+        _declare("templateResource", [[text]], text, rendering.template_resource),
         _declare("toAes", pairs, octets, sealing.to_aes),
         _declare("fromAes", pairs, octets, sealing.from_aes),
         _declare("toChacha", pairs, octets, sealing.to_chacha),

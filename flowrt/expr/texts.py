@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from flowrt.expr.catalogue import FUNCTIONS, NAMESPACES, VARIABLES
+from flowrt.expr.nearest import nearest
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
 _LINE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
@@ -62,7 +62,7 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     if name in FUNCTIONS:
         return f"{name}() does not take these arguments" if calls else f"{name} is a function"
     known = FUNCTIONS if calls else (*VARIABLES, *names, *FUNCTIONS)
-    close = _closest(name, known)
+    close = nearest(name, known)
     kind = "function" if calls else "name"
     if close:
         return f"unknown {kind} {name!r}; did you mean {close!r}?"
@@ -73,13 +73,6 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
 
 def _is_called(name: str, source: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\s*\(", source) is not None
-
-
-def _closest(name: str, known: tuple[str, ...]) -> str | None:
-    """The known name nearest to `name`; letters of another case are no distance."""
-    folded = {each.casefold(): each for each in reversed(known)}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
-    return folded[close[0]] if close else None
 
 
 def runtime_text(text: str) -> str:

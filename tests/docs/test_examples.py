@@ -58,6 +58,8 @@ async def test_the_file_to_paste_remembers(tmp_path: Path) -> None:
 def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
     (example,) = FENCE.findall(inspect.cleandoc(registry.blocks.get(name).__doc__) + "\n")
     document = flows(main=yaml.safe_load(example), **{"load-profile": []})
+    (tmp_path / "welcome.md").write_text("Hello, {{ body.name }}.", encoding="utf-8")
+    document["resources"] = {"templates": [{"resource": "welcome.md", "as": "welcome"}]}
     document["connectors"] = [
         {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}}
     ]

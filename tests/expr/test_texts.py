@@ -26,8 +26,6 @@ def error_of(source: str, body: Any = None, names: tuple[str, ...] = ()) -> str:
         ("formJson(body)", "unknown function 'formJson'; did you mean 'fromJson'?"),
         ("body.x.transformlist(i, v, v)", "did you mean 'transformList'?"),
         ("upper(body.x)", "did you mean 'upperAscii'?"),
-        ("toAes('a', 'b')", "toAes() is not part of this version of flowrt; encrypt"),
-        ("templateResource('x')", "use a template-resource block"),
         ("body.x +", "character 9"),
         ("1 +\n* 2", "line 2, character 1"),
         ("string(1) + + 2", "does not compile at character 13"),
