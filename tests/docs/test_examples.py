@@ -78,4 +78,4 @@ def test_every_command_is_documented_and_has_a_help_text() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         assert (command.callback.__doc__ or "").strip()
-        assert f"`flowrt {command.callback.__name__}" in page
+        assert f"`flowrt {command.name or command.callback.__name__}" in page
