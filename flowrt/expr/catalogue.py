@@ -22,7 +22,16 @@ _LIBRARY = """
     format distinct sort sortBy flatten slice first last existsOne transformList transformMap
     transformMapEntry orValue hasValue optMap optFlatMap unwrapOpt
 """
-NAMESPACES = ("base64", "math", "lists", "sets", "regex", "strings", "optional", "cel")
+NAMESPACES = ("base64", "math", "lists", "sets", "regex", "strings", "optional")
 """What stands before the dot of a function's name."""
+
+ABSENT = {
+    name: f"there is no {name}(): add up in a foreach block that sets a variable"
+    for name in ("sum", "fold", "reduce")
+} | {
+    "min": "there is no min(): use math.least(a, b), which also takes a list",
+    "max": "there is no max(): use math.greatest(a, b), which also takes a list",
+}
+"""What people look for and the dialect leaves out, and what to do instead."""
 
 FUNCTIONS = (*_LANGUAGE.split(), *_OURS.split(), *_LIBRARY.split())

@@ -21,6 +21,7 @@ MAX_SOURCE = 32_768
 _PATH = re.compile(r"\s*(body|vars|eventID|correlationID|env)((?:\.[A-Za-z_][A-Za-z0-9_]*)*)\s*")
 _MIXED = re.compile(
     r"No matching overloads found : _[-+*/%]_\((?:u?int64, double|double, u?int64)\)"
+    r"|No matching overloads found : math\.(?:round|ceil|floor|trunc|is[A-Z]\w+)\(u?int64\)"
     r"|sort\(\): list elements must have the same type"
 )
 _TOO_LARGE = re.compile(r"Integer value '-?\d+' out of range")
@@ -57,6 +58,10 @@ class Program:
         parsed = Source(source)
         if parsed.empty:
             raise Problem("the expression is empty; write null where nothing is meant")
+        if parsed.binds:
+            raise Problem(
+                "cel.bind() is not in the dialect; set a variable with a set-variable block before"
+            )
         if parsed.makes_nul or "\0" in source:
             raise Problem("the text has a NUL character, which stores and models refuse; drop it")
         # What sees no name of its own shares the message's converted copy.
@@ -103,7 +108,7 @@ class Program:
         if _TOO_LARGE.search(failure):
             outcome = self._compiled.run(state.fitted())
         if _MIXED.search(outcome.failure):
-            # Flows written where every JSON number is a double rely on this arithmetic.
+            # Flows written where every JSON number is a double rely on this.
             doubles = self._compiled.run(state.doubles())
             return outcome if doubles.failure else doubles
         return outcome

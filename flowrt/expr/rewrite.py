@@ -77,6 +77,7 @@ class Source:
         "_deep",
         "_text",
         "_tokens",
+        "binds",
         "empty",
         "makes_nul",
         "makes_optionals",
@@ -96,6 +97,7 @@ class Source:
         self.makes_nul = any(kind == "string" and _NUL.search(piece) for kind, piece in found)
         marks = "".join(piece if kind == "mark" else "x" for kind, piece in found)
         self.makes_optionals = bool(names & _OPTIONAL_NAMES or _OPTIONAL_MARK.search(marks))
+        self.binds = "cel" in names and _stands(self._tokens, "cel", ".", "bind", "(")
         self.uses_now = "now" in names
         self.templates = _constants(self._tokens, "templateResource")
         """The templates that are asked for by a plain string."""
@@ -109,6 +111,11 @@ class Source:
         writer = _Writer(self._tokens, in_pieces and not self.makes_optionals, self.makes_optionals)
         text = writer.sequence("")
         return f"cel.bind(now, {NOW_CALL}, {text})" if self.uses_now else text
+
+
+def _stands(tokens: list[str], *wanted: str) -> bool:
+    found = (at for at, piece in enumerate(tokens) if piece == wanted[0])
+    return any(tuple(tokens[at : at + len(wanted)]) == wanted for at in found)
 
 
 def _constants(tokens: list[str], function: str) -> list[str]:

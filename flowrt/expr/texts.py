@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flowrt.expr.catalogue import FUNCTIONS, NAMESPACES, VARIABLES
+from flowrt.expr.catalogue import ABSENT, FUNCTIONS, NAMESPACES, VARIABLES
 from flowrt.expr.nearest import nearest
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
@@ -16,6 +16,10 @@ _CHECKED = re.compile(r"found no matching overload for '(\S+)' applied to '\((.*
 _CALLED = re.compile(r"No matching overloads found : (?:\((.*?)\)\.)?([^\s(]+)(?:\((.*)\))?")
 _OPERATOR = re.compile(r"^_(\S+?)_$|^(!|-)_$")
 _EXPECTING = re.compile(r" expecting \{.*\}$")
+_SLICE = re.compile(r"input ':' expecting (?:'\]'|\{'\[')")
+_NO_SLICES = "; a slice is list.slice(from, to) or text.substring(from, to)"
+_NO_CONTAINER = re.compile(r"Invalid container type: '(\w+)'")
+_CHARACTER = "one character of a text is text.charAt(0)"
 _NUMBERS = frozenset({"int", "double", "uint"})
 _NAMES = {"int64": "int", "uint64": "uint", "null_type": "null", "*opaque*": "an optional"}
 _OURS = {"_text_": "string", "_range_": "lists.range", "_sorted": "sortBy", "_pieces": "map"}
@@ -42,7 +46,8 @@ def compile_text(text: str, source: str, names: tuple[str, ...], *, placed: bool
     checked = _CHECKED.search(what)
     if checked:
         what = _no_operation(checked[1], checked[2])
-    what = _EXPECTING.sub("", what).replace("mismatched input", "unexpected")
+    way_out = _NO_SLICES if _SLICE.search(what) else ""
+    what = _EXPECTING.sub("", what).replace("mismatched input", "unexpected") + way_out
     what = what.replace("'<EOF>'", "the end")
     place = f"line {line[1]}, character {line[2]}" if "\n" in source else f"character {line[2]}"
     return f"does not compile at {place}: {what}" if placed else f"does not compile: {what}"
@@ -55,6 +60,8 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     """
     calls = [name for name in undeclared if _is_called(name, source)]
     name = (calls or undeclared)[0]
+    if calls and name in ABSENT:
+        return ABSENT[name]
     name = name.partition(".")[0]
     if name in NAMESPACES:
         member = re.search(rf"\b{name}\s*\.\s*(\w+)", source)
@@ -84,6 +91,11 @@ def runtime_text(text: str) -> str:
     for found, said in _SAID.items():
         if found in text:
             return said
+    container = _NO_CONTAINER.search(text)
+    if container:
+        found = _NAMES.get(container[1], container[1])
+        way_out = f"; {_CHARACTER}" if found == "string" else ""
+        return f"'[…]' takes a list or a map, found a {found}{way_out}"
     called = _CALLED.search(text)
     if called:
         types = ", ".join(part for part in (called[1], called[3]) if part)
@@ -112,9 +124,13 @@ def _no_operation(function: str, types: str) -> str:
     function = _OURS.get(function, function)
     operator = _OPERATOR.match(function)
     name = f"'{(operator[1] or operator[2])}'" if operator else f"{function}()"
+    if function == "_[_]":
+        name = "'[…]'"
     found = [_NAMES.get(each, each) for each in types.split(", ")] if types else []
     text = f"{name} does not take {' and '.join(found) or 'these types'}"
-    if len(found) == 2 and set(found) <= _NUMBERS and function != "_[_]":
+    if function == "_[_]":
+        return f"{text}; {_CHARACTER}" if found[:1] == ["string"] else text
+    if len(found) == 2 and set(found) <= _NUMBERS:
         return f"{text}; write whole numbers with a point, such as 2.0, or use double(x) or int(x)"
     if function == "_+_" and "string" in found:
         return f"{text}; make a text of the other with string(x) or toJson(x)"
