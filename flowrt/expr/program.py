@@ -26,7 +26,8 @@ _MIXED = re.compile(
 )
 _TOO_LARGE = re.compile(r"Integer value '-?\d+' out of range")
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_CHANGES = frozenset({*NAMES, "now", "uuid", "templateResource"})
+# What is sealed has a nonce, which must be another each time.
+_CHANGES = frozenset({*NAMES, "now", "uuid", "templateResource", "toAes", "toChacha"})
 _NONE: Any = object()
 
 

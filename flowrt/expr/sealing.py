@@ -14,22 +14,22 @@ _TAG = 16
 _Octets = str | bytes | bytearray
 
 
-def to_aes(value: _Octets, key: _Octets) -> bytes:
+def to_aes(value: _Octets, key: _Octets) -> bytearray:
     """`value` under AES-GCM; the key has 16, 24 or 32 bytes. Text counts as UTF-8."""
     return _sealed(_aes("toAes", key), value)
 
 
-def from_aes(value: _Octets, key: _Octets) -> bytes:
+def from_aes(value: _Octets, key: _Octets) -> bytearray:
     """What `to_aes` sealed. Raises `ValueError` for another key and for changed bytes."""
     return _opened("fromAes", _aes("fromAes", key), value)
 
 
-def to_chacha(value: _Octets, key: _Octets) -> bytes:
+def to_chacha(value: _Octets, key: _Octets) -> bytearray:
     """`value` under ChaCha20-Poly1305; the key has 32 bytes. Text counts as UTF-8."""
     return _sealed(_chacha("toChacha", key), value)
 
 
-def from_chacha(value: _Octets, key: _Octets) -> bytes:
+def from_chacha(value: _Octets, key: _Octets) -> bytearray:
     """What `to_chacha` sealed. Raises `ValueError` for another key and for changed bytes."""
     return _opened("fromChacha", _chacha("fromChacha", key), value)
 
@@ -64,13 +64,12 @@ def _key(function: str, key: _Octets, lengths: tuple[int, ...]) -> bytes:
     return octets
 
 
-def _sealed(cipher: Any, value: _Octets) -> bytes:
+def _sealed(cipher: Any, value: _Octets) -> bytearray:
     nonce = secrets.token_bytes(_NONCE)
-    sealed: bytes = cipher.encrypt(nonce, _octets(value), None)
-    return nonce + sealed
+    return bytearray(nonce + cipher.encrypt(nonce, _octets(value), None))
 
 
-def _opened(function: str, cipher: Any, value: _Octets) -> bytes:
+def _opened(function: str, cipher: Any, value: _Octets) -> bytearray:
     from cryptography.exceptions import InvalidTag
 
     octets = _octets(value)
@@ -80,12 +79,11 @@ def _opened(function: str, cipher: Any, value: _Octets) -> bytes:
             "base64.decode first"
         )
     try:
-        opened: bytes = cipher.decrypt(octets[:_NONCE], octets[_NONCE:], None)
+        return bytearray(cipher.decrypt(octets[:_NONCE], octets[_NONCE:], None))
     except InvalidTag:
         raise ValueError(
             f"{function}: this is not what was sealed with this key, or it was changed since"
         ) from None
-    return opened
 
 
 def _octets(value: _Octets) -> bytes:
