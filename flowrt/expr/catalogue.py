@@ -22,8 +22,21 @@ _LIBRARY = """
     format distinct sort sortBy flatten slice first last existsOne transformList transformMap
     transformMapEntry orValue hasValue optMap optFlatMap unwrapOpt
 """
-NAMESPACES = ("base64", "math", "lists", "sets", "regex", "strings", "optional")
-"""What stands before the dot of a function's name."""
+_MEMBERS = {
+    "base64": "encode decode",
+    "lists": "range",
+    "math": """greatest least round ceil floor trunc abs sign sqrt isNaN isInf isFinite
+        bitAnd bitOr bitXor bitNot bitShiftLeft bitShiftRight""",
+    "optional": "of none ofNonZeroValue unwrap",
+    "regex": "extract extractAll replace",
+    "sets": "contains equivalent intersects",
+    "strings": "quote",
+}
+MEMBERS = tuple(f"{space}.{name}" for space, names in _MEMBERS.items() for name in names.split())
+"""The functions with a dot in their names."""
+
+NAMESPACES = tuple(_MEMBERS)
+"""What stands before that dot."""
 
 ABSENT = {
     name: f"there is no {name}(): add up in a foreach block that sets a variable"

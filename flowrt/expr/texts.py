@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flowrt.expr.catalogue import ABSENT, FUNCTIONS, NAMESPACES, VARIABLES
+from flowrt.expr.catalogue import ABSENT, FUNCTIONS, MEMBERS, NAMESPACES, VARIABLES
 from flowrt.expr.nearest import nearest
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
@@ -20,6 +20,7 @@ _SLICE = re.compile(r"input ':' expecting (?:'\]'|\{'\[')")
 _NO_SLICES = "; a slice is list.slice(from, to) or text.substring(from, to)"
 _NO_CONTAINER = re.compile(r"Invalid container type: '(\w+)'")
 _CHARACTER = "one character of a text is text.charAt(0)"
+_NAMESPACE = re.compile(rf"\b({'|'.join(NAMESPACES)})\s*\.\s*(\w+)")
 _NUMBERS = frozenset({"int", "double", "uint"})
 _NAMES = {"int64": "int", "uint64": "uint", "null_type": "null", "*opaque*": "an optional"}
 _OURS = {"_text_": "string", "_range_": "lists.range", "_sorted": "sortBy", "_pieces": "map"}
@@ -60,12 +61,14 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     """
     calls = [name for name in undeclared if _is_called(name, source)]
     name = (calls or undeclared)[0]
-    if calls and name in ABSENT:
-        return ABSENT[name]
+    for space, member in _NAMESPACE.findall(source):
+        if name in (space, member, f"{space}.{member}"):
+            return _unknown_member(space, f"{space}.{member}")
     name = name.partition(".")[0]
     if name in NAMESPACES:
-        member = re.search(rf"\b{name}\s*\.\s*(\w+)", source)
-        return f"{name}.{member[1]}() is not a function" if member else f"{name} is not a value"
+        return f"{name} is not a value"
+    if calls and name in ABSENT:
+        return ABSENT[name]
     if name in FUNCTIONS:
         return f"{name}() does not take these arguments" if calls else f"{name} is a function"
     known = FUNCTIONS if calls else (*VARIABLES, *names, *FUNCTIONS)
@@ -76,6 +79,13 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     if calls:
         return f"unknown function {name!r}; there are CEL's own functions and the dialect's"
     return f"unknown name {name!r}; the variables are {', '.join((*VARIABLES, *names))}"
+
+
+def _unknown_member(space: str, name: str) -> str:
+    if name in MEMBERS:
+        return f"{name}() does not take these arguments"
+    close = nearest(name, [each for each in MEMBERS if each.startswith(f"{space}.")])
+    return f"{name}() is not a function" + (f"; did you mean {close!r}?" if close else "")
 
 
 def _is_called(name: str, source: str) -> bool:
