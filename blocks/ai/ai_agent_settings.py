@@ -214,6 +214,7 @@ class AiAgentSettings(Settings):
 
 
 def _unique(names: list[str], what: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise _refused("unique", f"two {what}s are called {name!r}")
+    for at, name in enumerate(names):
+        if (first := names.index(name)) < at:
+            both = f"{what}s[{first}] and {what}s[{at}]"
+            raise _refused("unique", f"two {what}s are called {name!r}: {both}; rename one")
