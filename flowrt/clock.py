@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -35,3 +36,16 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+_clock: ContextVar[Clock] = ContextVar("clock", default=SystemClock())  # noqa: B039 - has no state
+
+
+def context_clock() -> Clock:
+    """The clock of what has no service at hand, such as the `now` of expressions."""
+    return _clock.get()
+
+
+def use_clock(clock: Clock) -> None:
+    """Make `clock` the one of this context and of every task started from it. For tests."""
+    _clock.set(clock)

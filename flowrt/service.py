@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from flowrt.agent.live import LiveRuns
 from flowrt.clock import Clock, SystemClock
@@ -21,6 +21,9 @@ from flowrt.observe.log import get_logger
 from flowrt.observe.masking import add_secrets
 from flowrt.observe.trace import Trace
 from flowrt.storage.tiers import Storage
+
+if TYPE_CHECKING:
+    from flowrt.engine.debug import DebugPlan, Probe
 
 BACKGROUND_GRACE = 10.0
 """Seconds that `stop` waits for background work before it cancels it."""
@@ -52,6 +55,8 @@ class Service:
         self.live = LiveRuns()
         self._flows = built.flows
         self._connectors = built.connectors
+        self._chains = built.chains
+        self._scope = built.scope
         self._background: set[asyncio.Task[None]] = set()
         self._log = get_logger("flowrt.service")
 
@@ -98,16 +103,30 @@ class Service:
 
     async def stop(self) -> None:
         """Wait for background work, then stop the connectors and close the stores."""
-        if self._background:
-            _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
-            for task in late:
-                self._log.warning("background work was cut off", task=task.get_name())
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
+        await self.drain()
         for connector in reversed(self._connectors.values()):
             await connector.stop()
         await self.storage.close()
+
+    async def drain(self) -> None:
+        """Wait for background work; what takes longer than `BACKGROUND_GRACE` is cut off."""
+        if not self._background:
+            return
+        _, late = await asyncio.wait(self._background, timeout=BACKGROUND_GRACE)
+        for task in late:
+            self._log.warning("background work was cut off", task=task.get_name())
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+
+    def debug(self, plan: DebugPlan) -> Probe:
+        """Put in the plan's breakpoint, spies and mocks; the probe tells what they saw.
+
+        Raises `CallError` for an address that does not resolve.
+        """
+        from flowrt.engine.debug import instrument
+
+        return instrument(self._chains, plan, self._scope)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -122,16 +141,19 @@ class Service:
         data: Any = None,
         variables: Mapping[str, Any] | None = None,
         *,
+        raw: bool = False,
         watcher: Watcher | None = None,
         trace: Trace | None = None,
     ) -> Result:
         """Send a message through a flow and wait for its end; `flow` None takes the only one.
 
-        `data` and `variables` are JSON values. A flow that fails gives a `Result`, not an
+        `data` and `variables` are JSON values; with `raw`, `data` is raw content, a mapping of
+        `contentType` and `rawData`. A flow that fails gives a `Result`, not an
         exception. Raises `CallError` where there is no such flow.
         """
         name = self._flow_name(flow)
         message = Message(clean(data), clean(dict(variables or {})))
+        message.raw = raw
         if trace is not None:
             message.trace_id = new_id()
         run = Run(self, name, trace=trace, watcher=watcher)

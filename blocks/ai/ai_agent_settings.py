@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from blocks.ai.fields import JsonObject, Words, not_yet, refused, unique
 from flowrt.agent.events import EVENT_TYPES
-from flowrt.config.nodes import plain
 from flowrt.engine.block import Settings
 from flowrt.engine.fields import Blocks, Expr, SubFlow
 
@@ -36,46 +34,13 @@ _MCP_ONLY = ("title", "annotations", "outputSchema")
 DEFAULT_COMPACT_TO = 0.6
 
 
-def _refused(kind: str, text: str) -> PydanticCustomError:
-    return PydanticCustomError(kind, "{text}", {"text": text})
-
-
-def _not_yet(values: Any, later: dict[str, str]) -> None:
-    if not isinstance(values, dict):
-        return
-    for key, what in later.items():
-        if key in values:
-            raise _refused(
-                "later", f"{key!r} ({what}) is not supported by this version of flowrt; remove it"
-            )
-
-
-def _schema(value: Any) -> Any:
-    """A JSON Schema given as JSON text or as a YAML mapping."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise _refused("schema", f"inputSchema is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise _refused("schema", "inputSchema must be a JSON Schema object")
-    return plain(value)
-
-
 def _emit_name(value: str) -> str:
     if value not in EVENT_TYPES:
         names = ", ".join(sorted(EVENT_TYPES))
-        raise _refused("emit", f"unknown event type {value!r}; the types are {names}")
+        raise refused("emit", f"unknown event type {value!r}; the types are {names}")
     return value
 
 
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise _refused("blank", "must not be blank")
-    return value
-
-
-Words = Annotated[str, AfterValidator(_not_blank)]
 # The pattern is the Messages API's own; a name it refuses would fail at the first call (FB-20).
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
 
@@ -85,9 +50,7 @@ class ToolSettings(Settings):
 
     name: ToolName = Field(description="The tool's name: letters, digits, `_` and `-`, up to 128.")
     description: Words = Field(description="Tells the model what the tool does and when to use it.")
-    input_schema: Annotated[
-        dict[str, Any], BeforeValidator(_schema, json_schema_input_type=str | dict[str, Any])
-    ] = Field(
+    input_schema: JsonObject = Field(
         default_factory=lambda: {"type": "object"},
         description="JSON Schema of the arguments, as JSON text or native YAML.",
     )
@@ -96,10 +59,10 @@ class ToolSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _supported(cls, values: Any) -> Any:
-        _not_yet(values, _TOOL_LATER)
+        not_yet(values, _TOOL_LATER)
         for key in _MCP_ONLY:
             if isinstance(values, dict) and key in values:
-                raise _refused("mcp", f"{key!r} belongs to the tools of an mcp-router, not here")
+                raise refused("mcp", f"{key!r} belongs to the tools of an mcp-router, not here")
         return values
 
 
@@ -188,9 +151,9 @@ class AiAgentSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _supported(cls, values: Any) -> Any:
-        _not_yet(values, _LATER)
+        not_yet(values, _LATER)
         if isinstance(values, dict) and "memoryMaxTokens" in values:
-            raise _refused(
+            raise refused(
                 "renamed",
                 "'memoryMaxTokens' is gone: it budgeted the stored transcript by a guess; "
                 "use contextMaxTokens, which covers the whole prompt",
@@ -199,22 +162,15 @@ class AiAgentSettings(Settings):
 
     @model_validator(mode="after")
     def _together(self) -> Self:
-        _unique([tool.name for tool in self.tools], "tool")
-        _unique([skill.name for skill in self.skills], "skill")
+        unique([tool.name for tool in self.tools], "tool")
+        unique([skill.name for skill in self.skills], "skill")
         if self.skills and any(tool.name == "load_skill" for tool in self.tools):
-            raise _refused("reserved", "'load_skill' is reserved once there are skills")
+            raise refused("reserved", "'load_skill' is reserved once there are skills")
         if self.stop_when is not None and self.memory_thread_id is None:
-            raise _refused("needs", "stopWhen needs memoryThreadId: it stops a thread's run")
+            raise refused("needs", "stopWhen needs memoryThreadId: it stops a thread's run")
         for name, given in (("emit", self.emit is not None), ("stream", self.stream)):
             if given and self.events is None:
-                raise _refused("needs", f"{name} needs events: there is nobody to tell")
+                raise refused("needs", f"{name} needs events: there is nobody to tell")
         if self.max_iterations <= 0:
             object.__setattr__(self, "max_iterations", 8)
         return self
-
-
-def _unique(names: list[str], what: str) -> None:
-    for at, name in enumerate(names):
-        if (first := names.index(name)) < at:
-            both = f"{what}s[{first}] and {what}s[{at}]"
-            raise _refused("unique", f"two {what}s are called {name!r}: {both}; rename one")

@@ -1,13 +1,12 @@
-"""Where object blocks keep their values: apart from the transcripts in the same namespace."""
+"""Keys and spaces of the object blocks."""
 
 from __future__ import annotations
 
 from flowrt.engine.run import Run
 from flowrt.expr import Expression
 from flowrt.message import Message
+from flowrt.storage.objects import PREFIX
 from flowrt.storage.tiers import Space
-
-PREFIX = "object/"
 
 
 def object_key(expr: Expression, message: Message, block: str) -> str:

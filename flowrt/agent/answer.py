@@ -23,11 +23,19 @@ def fold_answer(text: str, body: Any) -> Any:
     if not inside:
         return body
     try:
-        return clean(json.loads(inside, parse_constant=_refuse))
+        return decode_answer(inside)
     except ValueError:
         return inside
 
 
+def decode_answer(text: str) -> Any:
+    """The JSON value that the text is, in a code fence or bare. Raises `ValueError`."""
+    try:
+        return clean(json.loads(without_fence(text), parse_constant=_refuse))
+    except RecursionError as error:
+        raise ValueError("it nests too deep") from error
+
+
 def _refuse(constant: str) -> Any:
-    # NaN and Infinity are Python's, not JSON's: the answer is text then.
-    raise ValueError(constant)
+    # NaN and Infinity are Python's, not JSON's.
+    raise ValueError(f"{constant} is no JSON value")

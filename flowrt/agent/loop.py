@@ -26,8 +26,6 @@ _CUT_OFF = (
     "Make the call again with shorter arguments, or in several calls."
 )
 
-_CUTS = ("max_tokens", "model_context_window_exceeded")
-
 _log = get_logger("flowrt.agent")
 
 
@@ -146,7 +144,7 @@ class Loop:
     async def _work(self, reply: Reply, iteration: int) -> bool:
         """Run the tools of a turn; False where its calls were cut off once too often."""
         calls = reply.tool_calls
-        if reply.stop_reason in _CUTS:
+        if reply.cut_off:
             # The arguments may be a valid prefix of what was meant: running them is worse than
             # not running them (FB-19).
             self._cut_off += 1
@@ -168,7 +166,7 @@ class Loop:
     async def _answer(self, reply: Reply, iteration: int) -> Message:
         self._live.close()
         text = reply.text
-        if reply.stop_reason in _CUTS:
+        if reply.cut_off:
             _log.warning(
                 "the answer was cut off by the token limit; raise maxTokens",
                 block=self._spec.label,

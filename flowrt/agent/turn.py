@@ -1,12 +1,13 @@
-"""One model call, with its trace record: the way every model call of an agent goes."""
+"""One call of a model, with its trace record: the way every call of an AI block goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowrt.engine.run import Run
 from flowrt.errors import ModelError
+from flowrt.llm.embedding import EmbeddingModel, Embeddings
 from flowrt.llm.model import ChatModel, Delta, Reply, Request
 from flowrt.message import Message
 
@@ -48,3 +49,41 @@ async def call_model(
     duration = int((run.clock.monotonic() - began) * 1e9)
     run.trace.write("llm.turn", message, flow=run.flow, duration=duration, attrs=attrs)
     return reply
+
+
+async def call_embedding(
+    model: EmbeddingModel,
+    texts: Sequence[str],
+    run: Run,
+    message: Message,
+    *,
+    block: str,
+    model_name: str | None = None,
+    dimensions: int | None = None,
+) -> Embeddings:
+    """Embed texts and leave an `llm.embed` record, also of a failure.
+
+    Raises what `EmbeddingModel.embed` raises.
+    """
+    if run.trace is None:
+        return await model.embed(texts, model=model_name, dimensions=dimensions)
+    attrs: dict[str, Any] = {
+        "connector": model.name,
+        "block": block,
+        "provider": model.provider,
+        "count": len(texts),
+    }
+    began = run.clock.monotonic()
+    try:
+        embedded = await model.embed(texts, model=model_name, dimensions=dimensions)
+    except ModelError as error:
+        run.trace.write("llm.embed", message, flow=run.flow, error=error, attrs=attrs)
+        raise
+    attrs["model"] = embedded.model
+    if embedded.vectors:
+        attrs["dimensions"] = len(embedded.vectors[0])
+    if embedded.tokens is not None:
+        attrs["tokens"] = embedded.tokens
+    duration = int((run.clock.monotonic() - began) * 1e9)
+    run.trace.write("llm.embed", message, flow=run.flow, duration=duration, attrs=attrs)
+    return embedded

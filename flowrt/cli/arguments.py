@@ -16,25 +16,27 @@ from flowrt.errors import CallError
 
 def read_data(given: str | None) -> Any:
     """The body that `--data` names: JSON, ``@FILE`` or ``-``; without it, what is piped in."""
+    text = read_text(given)
+    return None if text is None or (given is None and not text.strip()) else _json(text, "--data")
+
+
+def read_text(given: str | None) -> str | None:
+    """The text that `--data` names; None where there is none."""
     if given is None:
         if sys.stdin is None or sys.stdin.isatty() or not _is_piped():
             return None
-        text = _decoded(sys.stdin.buffer.read(), "standard input")
-        if not text.strip():
-            return None
-    elif given == "-":
-        text = _decoded(sys.stdin.buffer.read(), "standard input")
-    elif given.startswith("@"):
-        try:
-            text = _decoded(Path(given[1:]).read_bytes(), given[1:])
-        except OSError as error:
-            raise CallError(f"--data: cannot read {given[1:]!r}: {error.strerror}") from error
-    else:
-        text = read_text(given)
-    return _json(text, "--data")
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    if given == "-":
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    if not given.startswith("@"):
+        return as_utf8(given)
+    try:
+        return _decoded(Path(given[1:]).read_bytes(), given[1:])
+    except OSError as error:
+        raise CallError(f"--data: cannot read {given[1:]!r}: {error.strerror}") from error
 
 
-def read_text(given: str) -> str:
+def as_utf8(given: str) -> str:
     """An argument as UTF-8: under the C locale Python has read its bytes as something else."""
     return os.fsencode(given).decode("utf-8", "replace")
 
@@ -71,7 +73,7 @@ def _json(text: str, what: str) -> Any:
 
 def read_object(text: str | None, what: str) -> dict[str, Any]:
     """The JSON object of an option; an empty one where the option is not given."""
-    value = {} if text is None else _json(read_text(text), what)
+    value = {} if text is None else _json(as_utf8(text), what)
     if not isinstance(value, dict):
         raise CallError(f"{what} must be a JSON object, found {value!r}")
     return value

@@ -73,6 +73,8 @@ def _default(field: dict[str, Any]) -> str:
 
 def _type(field: dict[str, Any], schema: dict[str, Any]) -> str:
     choices = [choice for choice in field.get("anyOf", [field]) if choice.get("type") != "null"]
+    if len(choices) > 1:
+        return " or ".join(dict.fromkeys(_type(choice, schema) for choice in choices))
     field = choices[0] if choices else field
     if field.get("format") == "cel":
         return "expression"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flowrt.cli.arguments import read_data, read_object, read_text
+from flowrt.cli.arguments import as_utf8, read_data, read_object
 from flowrt.cli.exits import DONE
 from flowrt.errors import CallError, ExpressionError
 from flowrt.expr import Expression, Scope
@@ -20,7 +20,7 @@ def eval_command(
     scope = Scope(_texts(clean(read_object(environment, "--env"))))
     found: dict[str, Any]
     try:
-        value = Expression.compile(read_text(expression), None, scope).value(message)
+        value = Expression.compile(as_utf8(expression), None, scope).value(message)
         found = {"ok": True, "result": value}
     except ExpressionError as error:
         found = {"ok": False, "result": None, "error": str(error)}

@@ -1,4 +1,4 @@
-"""The generated files: the schema and the reference pages. For flowrt's own repository.
+"""The generated files: the schemas and the reference pages. For flowrt's own repository.
 
 ``python -m flowrt.cli.generate`` writes them, with ``--check`` it fails where they are out of date.
 """
@@ -9,13 +9,16 @@ import sys
 from pathlib import Path
 
 from flowrt.cli.describe import page
-from flowrt.cli.schema import schema_text
+from flowrt.cli.schema import schema_text, suite_schema_text
 from flowrt.engine import registry
 
 
 def generated() -> dict[Path, str]:
     """Every generated file of the repository and what it should hold."""
-    files = {Path("schemas/service.schema.json"): schema_text()}
+    files = {
+        Path("schemas/service.schema.json"): schema_text(),
+        Path("schemas/suite.schema.json"): suite_schema_text(),
+    }
     for folder, types in (("blocks", registry.blocks), ("connectors", registry.connectors)):
         names = types.own_names()
         for name in names:

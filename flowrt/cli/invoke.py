@@ -7,11 +7,11 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
-from flowrt.cli.arguments import read_data, read_object
+from flowrt.cli.arguments import read_data, read_object, read_text
 from flowrt.cli.exits import DONE, FAILED, say
 from flowrt.clock import SystemClock
 from flowrt.engine.fields import parse_duration
@@ -21,6 +21,9 @@ from flowrt.observe.masking import mask
 from flowrt.observe.trace import Trace
 from flowrt.service import Result, Service
 
+if TYPE_CHECKING:
+    from flowrt.engine.debug import Probe
+
 
 class Invocation(NamedTuple):
     """The options of `flowrt invoke`, as given."""
@@ -29,27 +32,73 @@ class Invocation(NamedTuple):
     flow: str | None
     data: str | None
     variables: str | None
+    content_type: str | None
     storage: str | None
     env_file: str | None
     timeout: str
     message: bool
     events: str | None
     traces: str | None
+    break_at: str | None
+    spies: str | None
+    mocks: str | None
+    debug_config: str | None
+    envelope: bool
+    envelope_out: str | None
+
+    @property
+    def debugs(self) -> bool:
+        return any((self.break_at, self.spies, self.mocks, self.debug_config))
+
+
+class Call(NamedTuple):
+    """What is sent through the flow."""
+
+    flow: str | None
+    data: Any
+    variables: dict[str, Any]
+    raw: bool = False
 
 
 def invoke_command(options: Invocation) -> int:
     """Run it and print the result. The exit code: 0 done or dropped, 1 the flow failed."""
     service = Service.load(options.config, storage=options.storage, env_file=options.env_file)
-    data = read_data(options.data)
-    variables = read_object(options.variables, "--vars")
+    call, probe = _prepare(service, options)
     timeout = _seconds(options.timeout)
-    with _lines(options.events, "--events") as events, _lines(options.traces, "--traces") as traces:
+    with (
+        _lines(options.events, "--events") as events,
+        _lines(options.traces, "--traces") as traces,
+        _lines(options.envelope_out, "--envelope-out") as envelopes,
+    ):
         watcher = EventFile(events) if events else None
         trace = Trace(lambda line: print(line, file=traces), SystemClock()) if traces else None
-        result = asyncio.run(
-            _invoke(service, options.flow, data, variables, timeout, watcher, trace)
-        )
-    return _print(result, whole=options.message)
+        result = asyncio.run(_invoke(service, call, timeout, watcher, trace))
+        if probe is None and not options.envelope and envelopes is None:
+            return _print(result, whole=options.message)
+        return _print_envelope(result, probe, options, envelopes)
+
+
+def _prepare(service: Service, options: Invocation) -> tuple[Call, Probe | None]:
+    """The message to send, and what watches it where anything does."""
+    if not options.debugs:
+        return _call(options), None
+    from flowrt.cli.debugging import debug_plan, read_debug_config
+
+    config = read_debug_config(options.debug_config)
+    plan = debug_plan(config, options.break_at, options.spies, options.mocks)
+    probe = service.debug(plan)
+    if config.input is None or options.data is not None or options.variables is not None:
+        return _call(options), probe
+    return Call(options.flow, config.input.data, config.input.vars), probe
+
+
+def _call(options: Invocation) -> Call:
+    variables = read_object(options.variables, "--vars")
+    if options.content_type is None:
+        return Call(options.flow, read_data(options.data), variables)
+    text = read_text(options.data)
+    body = {"contentType": options.content_type, "rawData": text or ""}
+    return Call(options.flow, body, variables, raw=True)
 
 
 class EventFile:
@@ -66,9 +115,7 @@ class EventFile:
 
 async def _invoke(
     service: Service,
-    flow: str | None,
-    data: Any,
-    variables: dict[str, Any],
+    call: Call,
     timeout: float | None,  # noqa: ASYNC109 - the whole run's, told to the user by name
     watcher: EventFile | None,
     trace: Trace | None,
@@ -76,7 +123,14 @@ async def _invoke(
     async with service:
         try:
             async with asyncio.timeout(timeout):
-                return await service.invoke(flow, data, variables, watcher=watcher, trace=trace)
+                return await service.invoke(
+                    call.flow,
+                    call.data,
+                    call.variables,
+                    raw=call.raw,
+                    watcher=watcher,
+                    trace=trace,
+                )
         except TimeoutError:
             error = FlowError(f"the flow took longer than --timeout {timeout:g}s")
             return Result(Outcome.FAILED, error=error)
@@ -90,6 +144,27 @@ def _print(result: Result, *, whole: bool) -> int:
         return DONE
     out = result.message.to_json() if whole else result.message.body
     print(json.dumps(out, ensure_ascii=False, allow_nan=False))
+    return DONE
+
+
+def _print_envelope(
+    result: Result, probe: Probe | None, options: Invocation, file: IO[str] | None
+) -> int:
+    """Print what was seen: always where there is a breakpoint or a spy, else where asked to."""
+    from flowrt.cli.debugging import envelope
+
+    told = json.dumps(
+        envelope(result, probe.envelope() if probe is not None else {}),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    if file is not None:
+        print(told, file=file)
+    watches = probe is not None and (probe.plan.break_at or probe.plan.spies)
+    if not options.envelope and not watches:
+        return _print(result, whole=options.message)
+    if file is None:
+        print(told)
     return DONE
 
 

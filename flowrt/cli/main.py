@@ -55,6 +55,10 @@ def invoke(
         typer.Option(help="The body: JSON, @FILE, or - for standard input. Piped input is read."),
     ] = None,
     variables: Annotated[str | None, typer.Option("--vars", help="A JSON object.")] = None,
+    content_type: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Send --data as raw text of this type, not as JSON."),
+    ] = None,
     storage: StorageUrl = None,
     env_file: EnvFile = None,
     timeout: Annotated[str, typer.Option(help="Longest run: 30s, 5m; 0 for no limit.")] = "30s",
@@ -63,6 +67,26 @@ def invoke(
     ] = False,
     events: Annotated[str | None, typer.Option(help="Write agent events to FILE.")] = None,
     traces: Annotated[str | None, typer.Option(help="Write trace records to FILE.")] = None,
+    break_at: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Stop behind a block; show the message."),
+    ] = None,
+    spies: Annotated[
+        str | None, typer.Option(metavar="ADDRESS,…", help="Record what passes these blocks.")
+    ] = None,
+    mocks: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Stand-ins for blocks, by address.")
+    ] = None,
+    run_debug_config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="input, breakAt, spies and mocks as YAML or JSON."),
+    ] = None,
+    envelope: Annotated[
+        bool, typer.Option("--envelope", help="Print {result|dropped|error, …}; exit 0 either way.")
+    ] = False,
+    envelope_out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the envelope to FILE.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Send one message through a flow and print the body it ends with, as JSON."""
@@ -72,7 +96,23 @@ def invoke(
         debug,
         lambda: invoke_command(
             Invocation(
-                config, flow, data, variables, storage, env_file, timeout, message, events, traces
+                config=config,
+                flow=flow,
+                data=data,
+                variables=variables,
+                content_type=content_type,
+                storage=storage,
+                env_file=env_file,
+                timeout=timeout,
+                message=message,
+                events=events,
+                traces=traces,
+                break_at=break_at,
+                spies=spies,
+                mocks=mocks,
+                debug_config=run_debug_config,
+                envelope=envelope,
+                envelope_out=envelope_out,
             )
         ),
     )
@@ -92,6 +132,64 @@ def chat(
     from flowrt.cli.chat import chat_command
 
     _finish(debug, lambda: chat_command(config, flow, thread, user, storage, env_file))
+
+
+@app.command()
+def test(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="*_test.yaml files, or folders of them.")
+    ],
+    config: Annotated[
+        str | None, typer.Option(help="The service; without it, the file beside each suite.")
+    ] = None,
+    env_file: EnvFile = None,
+    traces_dir: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Write trace records of each case.")
+    ] = None,
+    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Write JUnit's XML.")] = None,
+    report_json: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a report as JSON; - for stdout.")
+    ] = None,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="Cases at once; without it, one for each core.")
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first case that does not pass.")
+    ] = False,
+    case: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this case; may be repeated.")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Let suites reach real model providers.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Ask real providers once and keep what they answer.")
+    ] = False,
+    isolated: Annotated[
+        bool, typer.Option("--isolated", help="Run each case in a process of its own.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every case.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Run suites of cases, offline. Exits 0; 1 where a case failed, 2 where one could not run."""
+    from flowrt.cli.test import TestRun, test_command
+
+    run = TestRun(
+        paths=paths,
+        config=config,
+        env_file=env_file,
+        traces_dir=traces_dir,
+        junit=junit,
+        report_json=report_json,
+        parallel=parallel,
+        fail_fast=fail_fast,
+        cases=case or [],
+        live=live,
+        record=record,
+        isolated=isolated,
+        verbose=verbose,
+    )
+    _finish(debug, lambda: test_command(run))
 
 
 @app.command()
@@ -127,11 +225,14 @@ def eval_(
 
 
 @app.command()
-def schema(debug: Debug = False) -> None:
-    """Print the JSON Schema of service files, for editors."""
+def schema(
+    suite: Annotated[bool, typer.Option("--suite", help="Of *_test.yaml files instead.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Print the JSON Schema of service files, or of suites, for editors."""
     from flowrt.cli.schema import schema_command
 
-    _finish(debug, schema_command)
+    _finish(debug, lambda: schema_command(suite))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`flowrt schema`: the JSON Schema of service files, made from the settings classes."""
+"""`flowrt schema`: the JSON Schemas of service and suite files, made from the settings classes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from flowrt.config.model import Document
 from flowrt.engine import registry
 
 
-def schema_command() -> int:
+def schema_command(suite: bool) -> int:
     """Print the schema, with the types of every installed package."""
+    if suite:
+        print(suite_schema_text(), end="")
+        return DONE
     print(_text(service_schema(registry.blocks.names(), registry.connectors.names())), end="")
     return DONE
 
@@ -19,6 +22,20 @@ def schema_command() -> int:
 def schema_text() -> str:
     """The schema as it is kept in `schemas/service.schema.json`: with flowrt's own types."""
     return _text(service_schema(registry.blocks.own_names(), registry.connectors.own_names()))
+
+
+def suite_schema_text() -> str:
+    """The schema of suite files, as it is kept in `schemas/suite.schema.json`."""
+    from flowrt.testing.suite.model import Suite
+
+    schema = Suite.model_json_schema(by_alias=True, mode="validation")
+    return _text(
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "suite.schema.json",
+            **schema,
+        }
+    )
 
 
 def _text(schema: dict[str, Any]) -> str:

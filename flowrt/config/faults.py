@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -119,6 +119,7 @@ class _Walk:
         self.key_position = table.position
         self.path = table.path
         self.models: list[type[BaseModel]] = [model] if model else []
+        self.by_name = False
 
     def follow(self, loc: tuple[int | str, ...]) -> None:
         for part in loc:
@@ -139,9 +140,13 @@ class _Walk:
         self.position = table.value_positions[key]
         self.key_position = table.key_positions[key]
         self.node = table[key]
-        self.models = [
-            found for model in self.models for found in _models_in(_annotation(model, key))
-        ]
+        if self.by_name:
+            # The key is a name that the author chose, such as an address, and not one of a model.
+            self.by_name = False
+            return
+        annotations = [_annotation(model, key) for model in self.models]
+        self.models = [found for each in annotations for found in _models_in(each)]
+        self.by_name = any(_has_names(each) for each in annotations)
 
     def _enter_index(self, index: int) -> None:
         items = self.node
@@ -167,6 +172,11 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]
+
+
+def _has_names(annotation: Any) -> bool:
+    """Whether a field is a mapping from names to something else."""
+    return get_origin(annotation) is dict or any(map(_has_names, get_args(annotation)))
 
 
 def known_keys(model: type[BaseModel]) -> list[str]:

@@ -59,6 +59,7 @@ class Config:
     """A service as its files describe it, checked in shape, with blocks still raw.
 
     `document` is the merged document with environment values put in; `files` are what was read.
+    `environ` is the environment it was loaded in, for what a library would look up there.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Config:
     root: Path
     files: list[Path]
     document: Table
+    environ: Mapping[str, str]
 
 
 def load_config(
@@ -96,11 +98,12 @@ def load_config(
     document = merge(documents, noted)
     resources = Resources(found.root)
     blocking: list[Fault] = []
+    environ = os.environ if environ is None else environ
     env = _put_env_in(
         document,
         resources,
         env_file=env_file,
-        environ=os.environ if environ is None else environ,
+        environ=environ,
         cwd=Path.cwd() if cwd is None else Path(cwd),
         faults=blocking,
     )
@@ -111,7 +114,7 @@ def load_config(
         raise ConfigError(in_file_order([*noted, *blocking]))
     if faults is not None:
         faults += in_file_order(noted)
-    return _config(found, document, checked, env, resources)
+    return _config(found, document, checked, env, resources, environ)
 
 
 def in_file_order(faults: list[Fault]) -> list[Fault]:
@@ -149,7 +152,12 @@ def _put_env_in(
 
 
 def _config(
-    found: ConfigFiles, document: Table, checked: Document, env: EnvValues, resources: Resources
+    found: ConfigFiles,
+    document: Table,
+    checked: Document,
+    env: EnvValues,
+    resources: Resources,
+    environ: Mapping[str, str],
 ) -> Config:
     service = checked.service
     templates = checked.resources.templates if checked.resources else []
@@ -167,6 +175,7 @@ def _config(
         root=found.root,
         files=found.files,
         document=document,
+        environ=environ,
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from flowrt.engine.block import Settings
 from flowrt.engine.connector import Connector
 from flowrt.engine.fields import Duration
-from flowrt.llm.anthropic import AnthropicModel
-from flowrt.llm.connector import ModelConnector
+from flowrt.llm.anthropic import API, AnthropicModel
+from flowrt.llm.connector import ModelConnector, is_loopback
 from flowrt.llm.model import ChatModel
 
 
@@ -38,7 +38,10 @@ class AnthropicSettings(Settings):
     )
 
     @model_validator(mode="after")
-    def _together(self) -> Self:
+    def _together(self, info: ValidationInfo) -> Self:
+        if self.base_url is None:
+            environ = info.context.config.environ if info.context is not None else {}
+            object.__setattr__(self, "base_url", environ.get("ANTHROPIC_BASE_URL") or None)
         if self.thinking == "budgeted" and self.thinking_budget is None:
             raise PydanticCustomError("needs", "thinking: budgeted needs thinkingBudget")
         if self.thinking_budget is not None:
@@ -82,6 +85,10 @@ class AnthropicConnector(Connector[AnthropicSettings], ModelConnector):
     @property
     def chat_model(self) -> ChatModel:
         return self._model
+
+    @property
+    def local(self) -> bool:
+        return is_loopback(self.settings.base_url or API)
 
     async def stop(self) -> None:
         await self._model.close()

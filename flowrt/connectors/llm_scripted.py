@@ -97,12 +97,12 @@ class ScriptedConnector(Connector[ScriptedSettings], ModelConnector):
     def __init__(self, name: str, settings: ScriptedSettings) -> None:
         super().__init__(name, settings)
         replies = read_script(settings)
-        matchers = [_matcher(reply.when) for reply in replies]
+        matchers = [condition(reply.when) for reply in replies]
         self._model = ScriptedModel(
             replies,
             name=name,
             matchers=matchers,
-            fields=_fields([reply.when for reply in replies if reply.when is not None]),
+            fields=fields_asked([reply.when for reply in replies if reply.when is not None]),
             repeat=settings.repeat,
         )
 
@@ -111,12 +111,16 @@ class ScriptedConnector(Connector[ScriptedSettings], ModelConnector):
         return self._model
 
     @property
+    def local(self) -> bool:
+        return True
+
+    @property
     def script(self) -> ScriptedModel:
         """The model itself, with the requests it was sent."""
         return self._model
 
 
-def _fields(conditions: list[str]) -> list[str]:
+def fields_asked(conditions: list[str]) -> list[str]:
     """What the conditions ask of a request; everything where one of them takes it whole."""
     if any(re.search(r"\brequest\b(?!\s*\.\s*\w)", when) for when in conditions):
         return list(REQUEST_FIELDS)
@@ -124,7 +128,8 @@ def _fields(conditions: list[str]) -> list[str]:
     return [name for name in REQUEST_FIELDS if name in asked]
 
 
-def _matcher(when: str | None) -> Callable[[dict[str, Any]], bool] | None:
+def condition(when: str | None) -> Callable[[dict[str, Any]], bool] | None:
+    """A `when` over `request`, compiled; None for an entry without. Raises `ExpressionError`."""
     if when is None:
         return None
     expression = Expression.compile(when, names=("request",))

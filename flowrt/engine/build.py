@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,20 +28,30 @@ class Built:
 
     flows: dict[str, Flow]
     connectors: dict[str, AnyConnector]
+    chains: list[Chain]
+    scope: Scope
 
 
-def build(config: Config, faults: Sequence[Fault] = ()) -> Built:
-    """Bind every connector and flow.
+StandIn = Callable[[AnyConnector], AnyConnector]
+"""Gives what blocks use in the place of a connector: the connector itself, or what plays it."""
+
+
+def build(
+    config: Config, faults: Sequence[Fault] = (), *, stand_in: StandIn | None = None
+) -> Built:
+    """Bind every connector and flow; `stand_in` is asked for each connector, once it is made.
 
     Raises `ConfigError` with all faults, those found before (`faults`) among them, in file order.
     """
-    return Builder(config, faults).build()
+    return Builder(config, faults, stand_in).build()
 
 
 class Builder:
     """One build. Also what pydantic hands to the validators of settings, as their context."""
 
-    def __init__(self, config: Config, faults: Sequence[Fault] = ()) -> None:
+    def __init__(
+        self, config: Config, faults: Sequence[Fault] = (), stand_in: StandIn | None = None
+    ) -> None:
         self.config = config
         names = [name for item in config.templates for name in (item.name, item.resource)]
         self.scope = Scope(config.env.values, templates=Templates(names))
@@ -49,6 +59,8 @@ class Builder:
         self.faults = list(faults)
         self.declared = {connector.name for connector in config.connectors}
         self._handles: list[tuple[FlowHandle, Position | None, str]] = []
+        self._chains: list[Chain] = []
+        self._stand_in = stand_in
         # Set while a block's constructor runs, so that what it asks for is blamed on its setting.
         self._settings: Table | None = None
 
@@ -64,12 +76,14 @@ class Builder:
         self._resolve_handles(flows)
         if self.faults:
             raise ConfigError(sorted(self.faults, key=_file_order))
-        return Built(flows, self.connectors)
+        return Built(flows, self.connectors, self._chains, self.scope)
 
     def chain(self, blocks: list[Any], at: str) -> Chain:
         """Bind a list of blocks whose addresses start with `at`."""
         steps = (self._step(blocks, index, at) for index in range(len(blocks)))
-        return Chain([step for step in steps if step is not None], at)
+        chain = Chain([step for step in steps if step is not None], at)
+        self._chains.append(chain)
+        return chain
 
     def flow_handle(self, name: str, field: tuple[str | int, ...]) -> FlowHandle:
         """A flow by name, resolved when all are built."""
@@ -126,7 +140,10 @@ class Builder:
         if settings is None:
             return
         try:
-            self.connectors[declared.name] = kind(declared.name, settings)
+            connector = kind(declared.name, settings)
+            if self._stand_in is not None:
+                connector = self._stand_in(connector)
+            self.connectors[declared.name] = connector
         except ExpressionError as error:
             self.faults.append(Fault(table.position, table.path, str(error)))
 
@@ -158,7 +175,7 @@ class Builder:
             return None
         finally:
             self._settings = outer
-        return Step(label, address, resolved.type, block)
+        return Step(label, address, resolved.type, block, str(resolved.table.get("ref") or ""))
 
     def _class(self, types: registry.Registry, name: str, table: Table, what: str) -> Any:
         try:

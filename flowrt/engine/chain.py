@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A bound block in a chain. `address` is the block's place as tests and traces name it."""
+    """A bound block in a chain. `address` is the block's place as tests and traces name it.
+
+    `ref` is the processor it was made from, maybe empty.
+    """
 
     label: str
     address: str
     type: str
     block: AnyBlock
+    ref: str = ""
 
 
 class Chain:

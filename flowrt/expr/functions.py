@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from flowrt.clock import SystemClock
+from flowrt.clock import context_clock
 from flowrt.expr.values import (
     compact,
     duration_text,
@@ -29,7 +29,6 @@ from flowrt.expr.values import (
 from flowrt.ids import new_id
 from flowrt.message import clean, clean_text
 
-_CLOCK = SystemClock()
 _MOST_FIELDS = 10_000
 _MOST_NUMBERS = 10_000
 _PIECE = 32
@@ -39,7 +38,7 @@ _Bytes = bytes | bytearray
 
 def now() -> datetime:
     """The time of this evaluation."""
-    return _CLOCK.now()
+    return context_clock().now()
 
 
 def to_json(value: Any) -> str:

@@ -26,13 +26,14 @@ class Templates:
     """The declared templates of a service, by alias and by id.
 
     The names come first, so that an expression which asks for another is refused when it is
-    compiled; the templates follow, for their own spans may ask for each other.
+    compiled; the templates follow, for their own spans may ask for each other. Without `names`
+    nothing is known yet, and every name is looked for when it is asked for.
     """
 
     __slots__ = ("_compiled", "_names")
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._names = frozenset(names)
+    def __init__(self, names: Iterable[str] | None = None) -> None:
+        self._names = None if names is None else frozenset(names)
         self._compiled: dict[str, Template] = {}
 
     def add(self, name: str, template: Template) -> None:
@@ -44,8 +45,8 @@ class Templates:
         return self._compiled.get(name)
 
     def missing(self, name: str) -> str:
-        """What is wrong with a name that is not declared; nothing where it is."""
-        if name in self._names:
+        """What is wrong with a name that is not declared; nothing where it is, or may be."""
+        if self._names is None or name in self._names:
             return ""
         close = nearest(name, sorted(self._names))
         way_out = f"did you mean {close!r}?" if close else "declare it under resources.templates"
@@ -100,7 +101,7 @@ def template_resource(name: str) -> str:
     templates, message, extra = _thread.running[-1]
     template = templates.get(name)
     if template is None:
-        raise ValueError(templates.missing(name) or f"template resource {name!r} does not compile")
+        raise ValueError(templates.missing(name) or f"there is no template resource {name!r} here")
     chain = _thread.chain
     names = " -> ".join([*(each for each, _ in chain), name])
     if any(template is each for _, each in chain):

@@ -38,6 +38,9 @@ _STREAM_ABOVE = 21_333
 
 _CONNECT_TIMEOUT = 5.0
 
+# The API refuses a request that both forces a call and lets the model think before it.
+_FORCED = ("any", "tool")
+
 _log = get_logger("flowrt.llm")
 
 Thinking = Literal["off", "adaptive", "budgeted"]
@@ -180,11 +183,14 @@ class AnthropicModel:
                 body["tool_choice"] = request.tool_choice
         if request.temperature is not None:
             body["temperature"] = request.temperature
-        if self._thinking != "off" and not (
-            messages is not request.messages and lacks_thinking(messages)
-        ):
+        if self._may_think(request, messages):
             self._let_think(body)
         return body
+
+    def _may_think(self, request: Request, messages: list[dict[str, Any]]) -> bool:
+        if self._thinking == "off" or (request.tool_choice or {}).get("type") in _FORCED:
+            return False
+        return messages is request.messages or not lacks_thinking(messages)
 
     def _let_think(self, body: dict[str, Any]) -> None:
         if self._thinking == "adaptive":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from flowrt.llm.embedding import EmbeddingModel
 from flowrt.llm.model import ChatModel
 
@@ -14,6 +16,11 @@ class ModelConnector:
         """The model; the same object for the connector's whole life."""
         raise NotImplementedError
 
+    @property
+    def local(self) -> bool:
+        """Whether its calls stay on this machine. A suite plays every other connector."""
+        return False
+
 
 class EmbeddingConnector:
     """A connector that embeds texts; a connector class derives from it as well."""
@@ -22,3 +29,14 @@ class EmbeddingConnector:
     def embedding_model(self) -> EmbeddingModel:
         """The model; the same object for the connector's whole life."""
         raise NotImplementedError
+
+    @property
+    def local(self) -> bool:
+        """Whether its calls stay on this machine. A suite plays every other connector."""
+        return False
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this machine."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -82,6 +82,11 @@ class Reply:
     usage: Usage | None = None
 
     @property
+    def cut_off(self) -> bool:
+        """Whether a token limit ended the reply: a call in it may be half of what was meant."""
+        return self.stop_reason in ("max_tokens", "model_context_window_exceeded")
+
+    @property
     def text(self) -> str:
         """All text blocks joined."""
         return "".join(block["text"] for block in self.content if block.get("type") == "text")
@@ -90,6 +95,11 @@ class Reply:
     def tool_calls(self) -> list[Block]:
         """The `tool_use` blocks, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
+
+    @property
+    def whole_calls(self) -> list[Block]:
+        """The calls that may be acted upon: none of a reply that was cut off or a refusal."""
+        return [] if self.cut_off or self.stop_reason == "refusal" else self.tool_calls
 
 
 @dataclass(frozen=True, slots=True)

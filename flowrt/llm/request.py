@@ -26,6 +26,7 @@ def build_request(
     max_tokens: int | None = None,
     temperature: float | None = None,
     cache: bool = True,
+    tool_choice: dict[str, Any] | None = None,
     purpose: str = "",
 ) -> Request:
     """A request in the provider's form, checked by `flowrt.llm.rules`.
@@ -39,7 +40,8 @@ def build_request(
 
     With `cache`, the provider is told to keep the prefix up to the tools and system prompt, up to
     the last of the `stored` messages, and up to the end: the next turn and the next run read what
-    this one wrote. The given messages are not changed.
+    this one wrote. The given messages are not changed. `tool_choice` has the API's form; without
+    one, the model calls tools as it likes.
 
     Raises `RequestInvalid` as `flowrt.llm.rules.enforce` does.
     """
@@ -50,6 +52,7 @@ def build_request(
         messages=outgoing,
         system=[{"type": "text", "text": text} for text in system if not is_blank(text)],
         tools=list(tools),
+        tool_choice=tool_choice,
         model=model,
         max_tokens=max_tokens,
         temperature=temperature,

@@ -27,6 +27,7 @@ from flowrt.llm.rules import check
 
 SIGNATURE = "scripted-signature"
 
+_LONGEST = 500  # characters of a message in an error
 _PIECE = 12  # characters of a streamed piece
 
 
@@ -111,6 +112,10 @@ class ScriptedReply(_Entry):
         return self.stop_reason or ("tool_use" if calls else "end_turn")
 
 
+class NoAnswer(ModelRefused):
+    """Nothing in the script answers a request; the text shows it."""
+
+
 REQUEST_FIELDS = ("system", "messages", "tools", "lastUserText", "text", "tokens")
 """What a condition can ask of a request."""
 
@@ -170,7 +175,7 @@ class ScriptedModel:
         if entry.delay:
             await self._clock.sleep(entry.delay)
         if entry.error is not None:
-            raise _failure(entry.error, entry.message or f"scripted failure {entry.error}")
+            raise failure(entry.error, entry.message or f"scripted failure {entry.error}")
         blocks = entry.blocks()
         if on_delta is not None:
             _stream(blocks, on_delta)
@@ -187,11 +192,21 @@ class ScriptedModel:
         if self._next < len(self._queue):
             self._next += 1
             return self._queue[self._next - 1]
-        shown = json.dumps(request.messages, ensure_ascii=False, indent=1)
-        raise ModelRefused(
+        shown = "\n".join(_shown(message) for message in request.messages)
+        raise NoAnswer(
             f"the script of {self.name!r} has no answer for request {len(self.requests)}; "
             f"add an entry, or a `when` that takes it. The messages were:\n{shown}"
         )
+
+
+def _shown(message: dict[str, Any]) -> str:
+    """A message on one line, cut off where it is long, without what is only for the cache."""
+    content = [
+        {key: value for key, value in block.items() if key != "cache_control"}
+        for block in message["content"]
+    ]
+    text = json.dumps(content, ensure_ascii=False)
+    return f"{message['role']}: {text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}"
 
 
 def request_view(request: Request, fields: Iterable[str] = REQUEST_FIELDS) -> dict[str, Any]:
@@ -235,8 +250,9 @@ def _usage(entry: ScriptedReply, request: Request) -> Usage:
     return Usage(input_tokens=_prompt_tokens(request), output_tokens=reply)
 
 
-def _failure(status: int, text: str) -> ModelError:
-    if status in (408, 409, 429) or status >= 500:
+def failure(status: int | None, text: str) -> ModelError:
+    """What a real model raises for an HTTP status; None where none was received."""
+    if status is None or status in (408, 409, 429) or status >= 500:
         return ModelUnavailable(text, status=status)
     if status == 400 and "prompt is too long" in text:
         return PromptTooLong(text, status=status)

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from flowrt.observe.masking import mask
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40}
+
+
+_sink: ContextVar[Callable[[dict[str, Any]], object] | None] = ContextVar("sink", default=None)
+
+
+def capture_logs(sink: Callable[[dict[str, Any]], object]) -> None:
+    """Hand the lines of this context, and of tasks started from it, to `sink` instead. For tests.
+
+    A line is `{level, logger, event, …fields}`, secrets masked.
+    """
+    _sink.set(sink)
 
 
 class Logger(Protocol):
@@ -33,8 +46,12 @@ class _LazyLogger:
         self._name = name
 
     def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
-        if LEVELS[level] >= _threshold():
-            _structlog(self._name, level, event, fields)
+        if LEVELS[level] < _threshold():
+            return
+        if (sink := _sink.get()) is not None:
+            sink(mask({"level": level, "logger": self._name, "event": event, **fields}))
+            return
+        _structlog(self._name, level, event, fields)
 
     def debug(self, event: str, **fields: Any) -> None:
         self._write("debug", event, fields)

@@ -103,6 +103,11 @@ def _settings(body: Body) -> Iterator[str]:
             yield "`max_tokens` must be greater than `thinking.budget_tokens`."
     if thinking.get("type") in ("enabled", "adaptive") and body.get("temperature", 1) != 1:
         yield "`temperature` may only be set to 1 when thinking is enabled."
+    choice = body.get("tool_choice") or {}
+    if choice and not body.get("tools"):
+        yield "tool_choice may only be specified while providing tools"
+    if thinking.get("type") in ("enabled", "adaptive") and choice.get("type") in ("any", "tool"):
+        yield "Thinking may not be enabled when tool_choice forces tool use."
 
 
 def _system(body: Body) -> Iterator[str]:

@@ -352,22 +352,6 @@ async def test_a_users_text_is_never_run(api: FakeMessagesAPI, tmp_path: Path, t
     assert text == result.message.body
 
 
-async def test_a_skill_is_loaded_by_name(api: FakeMessagesAPI, tmp_path: Path) -> None:
-    (tmp_path / "facts.md").write_text("Call it {{ body.thread }}.", encoding="utf-8")
-    api.add(
-        FakeReply(tool_calls=[{"name": "load_skill", "input": {"name": "facts"}}]),
-        FakeReply(tool_calls=[{"name": "load_skill", "input": {"name": "none"}}]),
-        "ok",
-    )
-    skills = [{"name": "facts", "description": "How to name it.", "resource": "facts.md"}]
-    document = agent(api.base_url, skills=skills)
-    document["resources"] = {"templates": [{"resource": "facts.md"}]}
-    await run(tmp_path, document, "hi")
-    assert "- facts: How to name it." in api.requests[0].body["system"][0]["text"]
-    assert "Call it t." == results(api)[0]["content"]
-    assert "the skills are facts" in results(api, 2)[0]["content"]
-
-
 async def test_model_tokens_and_temperature_of_the_block_reach_the_request(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:

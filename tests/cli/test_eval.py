@@ -41,7 +41,7 @@ def test_a_value_is_one_line_of_json(flowrt: Flowrt, arguments: list[str], resul
         ("", "empty"),
         ("0.0 / 0.0", "NaN"),
         ("[1, 2", "does not compile"),
-        ("templateResource('x')", "not declared"),
+        ("templateResource('x')", "there is no template resource 'x' here"),
         ("(" * 5000, "deeper than 32 levels"),
     ],
 )

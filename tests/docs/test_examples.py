@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 from flowrt.cli.main import app
 from flowrt.engine import registry
 from flowrt.service import Service
+from flowrt.testing.suite.report import suite_text
+from flowrt.testing.suite.runner import SuiteOptions, run_suites
 from tests.services import flows, load
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SUITE_SCHEMA = json.loads((ROOT / "schemas/suite.schema.json").read_text(encoding="utf-8"))
 FENCE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
@@ -33,7 +38,33 @@ def services() -> list[Any]:
 @pytest.mark.parametrize("text", services())
 def test_a_service_in_the_docs_loads(text: str, tmp_path: Path) -> None:
     (tmp_path / "service.yaml").write_text(text, encoding="utf-8")
-    assert Service.load(tmp_path / "service.yaml", storage="memory:", environ={}).flows
+    environ = {"ANTHROPIC_API_KEY": "k"}
+    assert Service.load(tmp_path / "service.yaml", storage="memory:", environ=environ).flows
+
+
+def suites() -> list[Any]:
+    """The examples that are suites, each with the service that stands before it on its page."""
+    found = []
+    for page in PAGES:
+        service = ""
+        for number, match in enumerate(FENCE.finditer(page.read_text(encoding="utf-8"))):
+            if match[1].startswith("service:"):
+                service = match[1]
+            elif match[1].startswith("flow:"):
+                found.append(pytest.param(service, match[1], id=f"{page.name}-{number}"))
+    return found
+
+
+@pytest.mark.parametrize(("service", "suite"), suites())
+async def test_a_suite_in_the_docs_passes(service: str, suite: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(service, encoding="utf-8")
+    (tmp_path / "x_test.yaml").write_text(suite, encoding="utf-8")
+    (result,) = await run_suites([str(tmp_path)], SuiteOptions())
+    assert "" == result.error
+    assert {"passed", "skipped"} >= {case.status for case in result.cases}, suite_text(
+        result, verbose=True
+    )
+    jsonschema.validate(yaml.load(suite, yaml.CSafeLoader), SUITE_SCHEMA)
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
@@ -61,7 +92,8 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
     (tmp_path / "welcome.md").write_text("Hello, {{ body.name }}.", encoding="utf-8")
     document["resources"] = {"templates": [{"resource": "welcome.md", "as": "welcome"}]}
     document["connectors"] = [
-        {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}}
+        {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}},
+        {"name": "vectors", "type": "embed-local"},
     ]
     assert load(tmp_path, document).flows
 

@@ -188,7 +188,6 @@ def test_literals_of_different_types_are_unequal(source: str) -> None:
         ("body.a +", "does not compile at character 9: Syntax error: unexpected the end"),
         ("body.a\n  + * 2", "does not compile at line 2, character 5"),
         ("'a' + 1", "'+' does not take string and int; make a text of the other with string(x)"),
-        ("templateResource('x')", "template resource 'x' is not declared"),
         ("", "the expression is empty"),
         (" // only a comment", "the expression is empty"),
         ("'a\\u0000b'", "NUL"),

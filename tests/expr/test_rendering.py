@@ -45,11 +45,11 @@ def test_a_template_is_rendered_anew_each_time() -> None:
     assert ["1", "2"] == [expression.value(Message(body)) for body in (1, 2)]
 
 
-def test_without_templates_each_name_is_unknown() -> None:
+def test_where_templates_are_not_known_yet_a_name_is_looked_for_when_it_runs() -> None:
+    with pytest.raises(ExpressionError, match="there is no template resource 'a' here"):
+        value("templateResource('a')", Scope())
     with pytest.raises(ExpressionError, match="'a' is not declared"):
-        Expression.compile("templateResource('a')")
-    with pytest.raises(ExpressionError, match="'a' is not declared"):
-        value("templateResource(body)", Scope(), "a")
+        value("templateResource('a')", Scope(templates=Templates([])))
 
 
 @pytest.mark.parametrize("source", ["body.templateResource", "'templateResource(\\'x\\')'"])

@@ -131,6 +131,16 @@ async def test_thinking_is_asked_for_as_configured(api: FakeMessagesAPI) -> None
         assert 2548 == api.bodies[3]["max_tokens"]
 
 
+async def test_a_call_that_is_forced_is_made_without_thinking(api: FakeMessagesAPI) -> None:
+    api.add("a", "b")
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    async with model(api, thinking="adaptive") as claude:
+        await claude.complete(ask(tools=tools, tool_choice={"type": "any"}))
+        await claude.complete(ask(tools=tools, tool_choice={"type": "auto"}))
+
+        assert [None, {"type": "adaptive"}] == [body.get("thinking") for body in api.bodies]
+
+
 async def test_a_reply_that_may_get_long_is_streamed(api: FakeMessagesAPI) -> None:
     api.add("short", "long")
     async with model(api) as claude:

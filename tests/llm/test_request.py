@@ -209,3 +209,9 @@ def test_a_repair_that_shortens_the_messages_leaves_the_breakpoints_inside(
 
     assert [] == check(request)
     assert [0, 2] == marked(request)
+
+
+def test_the_choice_of_tools_goes_into_the_request_as_it_is() -> None:
+    choice = {"type": "any"}
+    assert choice == build([user(text("hi"))], tool_choice=choice).tool_choice
+    assert build([user(text("hi"))]).tool_choice is None

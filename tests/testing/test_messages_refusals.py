@@ -139,6 +139,11 @@ REFUSED_BODIES: dict[str, tuple[Any, str]] = {
         body(thinking=BUDGET, max_tokens=4096, temperature=0.5),
         "`temperature` may only be set to 1",
     ),
+    "a forced call while thinking": (
+        body(thinking=BUDGET, max_tokens=4096, tools=[TOOL], tool_choice={"type": "any"}),
+        "Thinking may not be enabled when tool_choice forces tool use",
+    ),
+    "a choice among no tools": (body(tool_choice={"type": "auto"}), "while providing tools"),
     "a list instead of a body": ([], "not an object"),
     "no JSON": (b"{", "not valid JSON"),
     "no UTF-8": (b'{"model": "\xff"}', "not valid JSON"),

@@ -1,0 +1,1 @@
+"""Suites: flows, conversations and memory tested in YAML (`flowrt test`)."""

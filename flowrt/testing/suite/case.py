@@ -1,0 +1,277 @@
+"""One case: its service is made, its messages are sent, what came is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from flowrt.clock import use_clock
+from flowrt.config.faults import nearest
+from flowrt.engine.debug import DebugPlan, Probe
+from flowrt.errors import CallError, FlowError, FlowrtError
+from flowrt.expr import Expression
+from flowrt.ids import seed
+from flowrt.memory.transcript import Thread
+from flowrt.message import Message, Outcome
+from flowrt.observe.log import capture_logs
+from flowrt.observe.trace import Trace
+from flowrt.service import Result, Service
+from flowrt.storage.objects import PREFIX
+from flowrt.testing.suite.asked import ModelLog
+from flowrt.testing.suite.check import (
+    CannotRun,
+    Failure,
+    check_events,
+    check_requests,
+    check_result,
+    check_spy,
+    check_that,
+    from_differences,
+)
+from flowrt.testing.suite.clock import CaseClock
+from flowrt.testing.suite.compare import differences, shown
+from flowrt.testing.suite.load import SuiteFile
+from flowrt.testing.suite.model import Case, MemoryCheck, Turn
+from flowrt.testing.suite.recording import Entry
+from flowrt.testing.suite.standins import Cast
+from flowrt.testing.suite.world import Configs, make_service
+
+Status = Literal["passed", "failed", "errored", "skipped", "notRun"]
+
+
+@dataclass(slots=True)
+class CaseResult:
+    """How a case went. `error` says why it could not run, `logs` are its log lines."""
+
+    name: str
+    status: Status
+    elapsed: float = 0.0
+    failures: list[Failure] = field(default_factory=list)
+    error: str = ""
+    logs: list[dict[str, Any]] = field(default_factory=list)
+    outcome: dict[str, Any] | None = None
+    recorded: list[Entry] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        if self.error:
+            return self.error.splitlines()[0]
+        return self.failures[0].summary if self.failures else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the cases of a run share: the loaded configs, and how real providers are treated.
+
+    `record` asks them and keeps what they answer. `traces` is a folder for trace records.
+    """
+
+    configs: Configs
+    live: bool = False
+    record: bool = False
+    traces: Path | None = None
+
+
+async def run_case(
+    file: SuiteFile, case: Case, around: Surroundings, recorded: list[Entry]
+) -> CaseResult:
+    """Run one case. Call it in a task of its own: clock, ids and logs are those of its context."""
+    if case.skip is not None:
+        return CaseResult(case.name, "skipped", error=case.skip)
+    result = CaseResult(case.name, "passed")
+    began = time.perf_counter()
+    capture_logs(result.logs.append)
+    try:
+        await _Played(file, case, around, recorded, result).run()
+    except (FlowrtError, CannotRun) as error:
+        result.status, result.error = "errored", str(error)
+    else:
+        result.status = "failed" if result.failures else "passed"
+    result.elapsed = time.perf_counter() - began
+    return result
+
+
+class _Events:
+    """Collects the events of agents."""
+
+    delta: None = None
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+
+    def event(self, event: dict[str, Any]) -> None:
+        self.seen.append(event)
+
+
+class _Played:
+    """One run of a case."""
+
+    def __init__(
+        self,
+        file: SuiteFile,
+        case: Case,
+        around: Surroundings,
+        recorded: list[Entry],
+        result: CaseResult,
+    ) -> None:
+        self._suite = file.suite
+        self._case = case
+        self._result = result
+        self._traces = around.traces
+        self._trace: Trace | None = None
+        self._path = file.path
+        self._clock = CaseClock()
+        self._log = ModelLog()
+        scripts = {**file.suite.models, **case.models}
+        self._cast = Cast(
+            scripts,
+            None if around.record else recorded,
+            self._log,
+            self._clock,
+            live=around.live,
+        )
+        env = {**file.suite.env, **case.env}
+        config, faults = around.configs.load(file.config, env, frozenset(scripts))
+        known = [connector.name for connector in config.connectors]
+        for name in scripts:
+            if name not in known:
+                close = nearest(name, known)
+                hint = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
+                raise CallError(f"models: the service has no connector {name!r}; {hint}")
+        self._service = make_service(config, faults, self._cast, self._clock)
+
+    async def run(self) -> None:
+        use_clock(self._clock)
+        seed(1)
+        if (now := self._case.now or self._suite.now) is not None:
+            self._clock.set(now)
+        probe = self._service.debug(self._plan())
+        turns = self._case.messages()
+        with self._traced():
+            await self._converse(turns, probe)
+
+    @contextmanager
+    def _traced(self) -> Iterator[None]:
+        """Trace records in a file of the case's own, where a folder is given."""
+        if self._traces is None:
+            yield
+            return
+        words = re.sub(r"[^A-Za-z0-9]+", "-", self._case.name).strip("-")[:80]
+        path = self._traces / f"{self._path.stem}.{words}.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            self._trace = Trace(lambda line: print(line, file=file), self._clock)
+            yield
+
+    async def _converse(self, turns: list[Turn], probe: Probe) -> None:
+        async with self._service:
+            for number, turn in enumerate(turns, 1):
+                place = f"turn {number}: " if self._case.turns else ""
+                await self._turn(turn, place)
+            # What runs in the background belongs to the case, and is seen by its spies.
+            await self._service.drain()
+            await self._at_the_end(probe)
+
+    def _plan(self) -> DebugPlan:
+        mocks = {**self._suite.mocks, **self._case.mocks}
+        return DebugPlan(
+            spies=list(self._case.spies),
+            mocks={address: mock for address, mock in mocks.items() if mock is not None},
+        )
+
+    async def _turn(self, turn: Turn, place: str) -> None:
+        if turn.now is not None and turn is not self._case:
+            self._clock.set(turn.now)
+        self._clock.advance(turn.after)
+        self._log.requests.clear()
+        events = _Events()
+        result = await self._invoke(turn, events)
+        self._result.outcome = outcome_json(result)
+        failures = check_result(turn.expect, result, f"{place}expect")
+        failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
+        failures += check_events(turn.events, events.seen, f"{place}events")
+        self._result.failures += failures
+
+    async def _invoke(self, turn: Turn, events: _Events) -> Result:
+        given = turn.input
+        message = self._suite.inputs[given] if isinstance(given, str) else given
+        timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
+        flow = turn.flow or self._case.flow or self._suite.flow
+        try:
+            async with asyncio.timeout(timeout or None):
+                return await self._service.invoke(
+                    flow, message.data, message.vars, watcher=events, trace=self._trace
+                )
+        except TimeoutError:
+            error = FlowError(f"the flow took longer than the timeout of {timeout:g}s")
+            return Result(Outcome.FAILED, error=error)
+
+    async def _at_the_end(self, probe: Probe) -> None:
+        for address, check in self._case.spies.items():
+            self._result.failures += check_spy(check, probe.crossings[address], address)
+        self._result.failures += await check_memory(self._case.memory, self._service)
+        told = "\n".join(failure.detail for failure in self._result.failures)
+        self._result.failures += [
+            Failure("models", text) for text in self._log.problems if text not in told
+        ]
+        self._result.recorded = self._cast.entries
+
+
+def outcome_json(result: Result) -> dict[str, Any]:
+    """How a flow ended, in the form of an envelope."""
+    if result.error is not None:
+        return {"error": str(result.error)}
+    if result.message is None:
+        return {"dropped": True}
+    return {"result": result.message.to_json()}
+
+
+async def check_memory(check: MemoryCheck, service: Service) -> list[Failure]:
+    """What is stored, against what should be."""
+    failures: list[Failure] = []
+    for name, thread in check.threads.items():
+        transcript = await _transcript(service, name, thread.volatile)
+        place = f"memory.threads.{name}"
+        unmet = check_conditions(thread.that, {"transcript": transcript}, f"{place}.that")
+        if unmet:
+            lines = [f"{each['role']:9} {shown(each['content'])}" for each in transcript]
+            unmet.append(Failure(f"{place}: the transcript is", "\n".join(lines) or "empty"))
+        failures += unmet
+    for key, wanted in check.objects.items():
+        stored = await _space(service, wanted.volatile).get(PREFIX + key)
+        place = f"memory.objects.{key}"
+        if wanted.absent and stored is not None:
+            failures.append(Failure(place, f"wanted  nothing\ngot     {shown(stored.value)}"))
+        elif not wanted.absent and stored is None:
+            failures.append(Failure(place, f"wanted  {shown(wanted.value)}\ngot     nothing"))
+        elif stored is not None:
+            failures += from_differences(differences(wanted.value, stored.value, place))
+    return failures
+
+
+def check_conditions(
+    conditions: list[Expression], extra: Mapping[str, Any], place: str
+) -> list[Failure]:
+    """Conditions that look at no message."""
+    return check_that(conditions, Message(), extra, place)
+
+
+def _space(service: Service, volatile: bool) -> Any:
+    return service.storage.space("user_volatile" if volatile else "user")
+
+
+async def _transcript(service: Service, name: str, volatile: bool) -> list[dict[str, Any]]:
+    transcript = await Thread(_space(service, volatile), name).load()
+    return [
+        {**entry.message, "text": _text(entry.message["content"])} for entry in transcript.entries
+    ]
+
+
+def _text(content: list[dict[str, Any]]) -> str:
+    return "\n".join(block["text"] for block in content if block.get("type") == "text")
