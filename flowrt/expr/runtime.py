@@ -3,7 +3,8 @@
 Its habits, all handled in this package: an evaluation error is a returned value; a function needs
 one overload per type, because a parameter of type DYN never matches, and one for types ends the
 process; optionals cannot be read back; memory of an evaluation is held by its activation; strings
-are cut at NUL, which is why text is cleaned where it enters (`flowrt.message`); and what
+are cut at NUL, which is why text is cleaned where it enters (`flowrt.message`); what a function
+gives as `bytes` is cut at the first zero, as a `bytearray` it is not; and what
 `flowrt.expr.mending` mends.
 """
 
