@@ -22,6 +22,7 @@ demo: $(READY) ## Two turns of a real chat flow; no key, no network
 	$(BIN)/python samples/demo.py
 
 test: check ## Everything that guards the project
+	$(BIN)/flowrt test samples
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(READY) ## Lint, types, import rules, generated files
@@ -32,7 +33,7 @@ check: $(READY) ## Lint, types, import rules, generated files
 	$(BIN)/python -m flowrt.cli.generate --check
 
 bench: $(READY) ## The measured promises, as JSON lines
-	@for script in turn threads startup expressions sdk cost histories; do \
+	@for script in turn threads startup expressions suite sdk cost histories; do \
 		$(BIN)/python -m bench.$$script || exit 1; done
 
 generate: $(READY) ## Write the generated files anew

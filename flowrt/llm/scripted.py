@@ -116,7 +116,7 @@ class NoAnswer(ModelRefused):
     """Nothing in the script answers a request; the text shows it."""
 
 
-REQUEST_FIELDS = ("system", "messages", "tools", "lastUserText", "text", "tokens")
+REQUEST_FIELDS = ("system", "messages", "tools", "lastUserText", "text", "tokens", "purpose")
 """What a condition can ask of a request."""
 
 Matcher = Callable[[dict[str, Any]], bool]
@@ -283,4 +283,5 @@ _FIELDS: dict[str, Callable[[Request], Any]] = {
     "lastUserText": _last_user_text,
     "text": lambda request: "\n".join(_message_text(message) for message in request.messages),
     "tokens": _prompt_tokens,
+    "purpose": lambda request: request.purpose,
 }

@@ -32,7 +32,8 @@ class ModelReply(ScriptedReply):
     when: Annotated[str | None, AfterValidator(_compiles)] = Field(
         default=None,
         description=(
-            "A condition over `request` (system, messages, tools, lastUserText, text, tokens); "
+            "A condition over `request` (system, messages, tools, lastUserText, text, tokens, "
+            "purpose); "
             "such a reply may be used any number of times."
         ),
     )
@@ -67,7 +68,9 @@ def _scalar_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-EnvText = Annotated[str, BeforeValidator(_scalar_text)]
+EnvText = Annotated[
+    str, BeforeValidator(_scalar_text, json_schema_input_type=str | int | float | bool)
+]
 
 
 def _excludes(model: MessageCheck, *outcomes: str) -> None:
