@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_NESTED = 8
 """Templates inside each other."""
 
+MOST_RENDERED = 10_000
+"""Templates of one evaluation: eight that each use the next ten times would never end."""
+
 
 class Templates:
     """The declared templates of a service, by alias and by id.
@@ -66,6 +69,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.running: list[_Running] = []
+        self.rendered = 0
         self.chain: list[tuple[str, Template]] = []
 
 
@@ -85,6 +89,8 @@ class Rendering:
         self, message: Message, env: Mapping[str, str], extra: Mapping[str, Any] | None
     ) -> Any:
         """The program's value over `message`."""
+        if not _thread.running:
+            _thread.rendered = 0
         _thread.running.append(_Running(self._templates, message, extra))
         try:
             return self._program.value(message, env, extra)
@@ -96,7 +102,7 @@ def template_resource(name: str) -> str:
     """The template's text over the message of the evaluation that asks for it.
 
     Raises `ValueError` for a name that is not declared, a span that fails, a template inside
-    itself, and more than `MOST_NESTED` inside each other.
+    itself, and beyond `MOST_NESTED` and `MOST_RENDERED`.
     """
     templates, message, extra = _thread.running[-1]
     template = templates.get(name)
@@ -108,6 +114,9 @@ def template_resource(name: str) -> str:
         raise ValueError(f"templateResource: the templates go round in a circle: {names}")
     if len(chain) >= MOST_NESTED:
         raise ValueError(f"templateResource: more than {MOST_NESTED} templates deep: {names}")
+    _thread.rendered += 1
+    if _thread.rendered > MOST_RENDERED:
+        raise ValueError(f"templateResource: more than {MOST_RENDERED:,} templates in one value")
     chain.append((name, template))
     try:
         return clean_text(template.render(message, extra))

@@ -82,6 +82,16 @@ def test_the_guard_of_a_mixed_sum_renders_again_over_doubles() -> None:
     assert [1.5, "1.5"] == found
 
 
+def test_templates_that_multiply_each_other_come_to_an_end() -> None:
+    texts = {f"t{n}": f"{{{{ templateResource('t{n + 1}') }}}}" * 12 for n in range(1, 8)}
+    within = scope(**texts, t8="x")
+    with pytest.raises(ExpressionError, match="more than 10,000 templates") as caught:
+        value("templateResource('t1')", within)
+    assert 4000 > len(str(caught.value))
+    rows = list(range(3000))
+    assert "x" * 3000 == value("body.map(r, templateResource('t8')).join()", within, rows)
+
+
 def test_threads_do_not_see_each_other_s_messages() -> None:
     expression = Expression.compile("templateResource('a')", None, scope(a="{{ body.n }}"))
     wrong: list[str] = []
