@@ -123,7 +123,14 @@ class BlockError(FlowError):
 
 
 class ExpressionError(FlowError):
-    """An expression failed on the data it met, or at load does not compile."""
+    """An expression failed on the data it met, or at load does not compile.
+
+    `position` is where it stands; the text begins with it. None where it is in no file.
+    """
+
+    def __init__(self, text: str, position: Position | None = None) -> None:
+        self.position = position
+        super().__init__(text)
 
 
 class AgentError(FlowError):

@@ -20,7 +20,6 @@ from flowrt.engine.run import Run, Watcher
 from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
 from flowrt.errors import CallError, ConfigError, Fault, FlowError
-from flowrt.expr import Scope
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
 from flowrt.observe.log import get_logger
@@ -162,7 +161,7 @@ class Service:
         """
         from flowrt.engine.debug import instrument
 
-        return instrument(self._built.chains, plan, Scope(self.config.env.values))
+        return instrument(self._built.chains, plan, self._built.scope)
 
     async def __aenter__(self) -> Self:
         await self.start()

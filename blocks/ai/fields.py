@@ -29,9 +29,10 @@ def not_yet(values: Any, later: dict[str, str]) -> None:
 
 def unique(names: list[str], what: str) -> None:
     """Refuse a name that is used twice; `what` says of what it is the name."""
-    for name in names:
-        if names.count(name) > 1:
-            raise refused("unique", f"two {what}s are called {name!r}")
+    for at, name in enumerate(names):
+        if (first := names.index(name)) < at:
+            both = f"{what}s[{first}] and {what}s[{at}]"
+            raise refused("unique", f"two {what}s are called {name!r}: {both}; rename one")
 
 
 def _not_blank(value: str) -> str:

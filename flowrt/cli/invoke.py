@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
+from flowrt.cli.arguments import read_data, read_object, read_text
 from flowrt.cli.exits import DONE, FAILED, say
 from flowrt.clock import SystemClock
 from flowrt.engine.fields import parse_duration
@@ -94,7 +93,7 @@ def _prepare(service: Service, options: Invocation) -> tuple[Call, Probe | None]
 
 
 def _call(options: Invocation) -> Call:
-    variables = _object(options.variables, "--vars")
+    variables = read_object(options.variables, "--vars")
     if options.content_type is None:
         return Call(options.flow, read_data(options.data), variables)
     text = read_text(options.data)
@@ -167,70 +166,6 @@ def _print_envelope(
     if file is None:
         print(told)
     return DONE
-
-
-def read_data(given: str | None) -> Any:
-    """The body that `--data` names: JSON, ``@FILE`` or ``-``; without it, what is piped in."""
-    text = read_text(given)
-    return None if text is None or (given is None and not text.strip()) else _json(text, "--data")
-
-
-def read_text(given: str | None) -> str | None:
-    """The text that `--data` names; None where there is none."""
-    if given is None:
-        if sys.stdin is None or sys.stdin.isatty() or not _is_piped():
-            return None
-        return _decoded(sys.stdin.buffer.read(), "standard input")
-    if given == "-":
-        return _decoded(sys.stdin.buffer.read(), "standard input")
-    if not given.startswith("@"):
-        return _argument(given)
-    try:
-        return _decoded(Path(given[1:]).read_bytes(), given[1:])
-    except OSError as error:
-        raise CallError(f"--data: cannot read {given[1:]!r}: {error.strerror}") from error
-
-
-def _argument(given: str) -> str:
-    """An argument as UTF-8: under the C locale Python has read its bytes as something else."""
-    return os.fsencode(given).decode("utf-8", "replace")
-
-
-def _is_piped() -> bool:
-    import stat
-
-    mode = os.fstat(sys.stdin.fileno()).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
-
-
-def _decoded(raw: bytes, what: str) -> str:
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise CallError(f"{what} is UTF-16; save it as UTF-8")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CallError(f"{what} is not UTF-8: {error}") from error
-
-
-def _json(text: str, what: str) -> Any:
-    def refuse(constant: str) -> Any:
-        raise CallError(f"{what}: {constant} is not JSON")
-
-    try:
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        shown = text if len(text) <= 60 else text[:60] + "…"
-        raise CallError(
-            f"{what} is not valid JSON: {error}; found {shown!r}; "
-            "quote the whole of it for your shell, or use @FILE"
-        ) from error
-
-
-def _object(text: str | None, what: str) -> dict[str, Any]:
-    value = {} if text is None else _json(_argument(text), what)
-    if not isinstance(value, dict):
-        raise CallError(f"{what} must be a JSON object, found {value!r}")
-    return value
 
 
 def _seconds(text: str) -> float | None:

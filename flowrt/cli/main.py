@@ -205,6 +205,25 @@ def validate(
     _finish(debug, lambda: validate_command(path, as_json, env_file))
 
 
+@app.command(name="eval")
+def eval_(
+    expr: Annotated[str, typer.Option("--expr", help="The CEL expression.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="The body: JSON, @FILE, or - for standard input. Piped input is read."),
+    ] = None,
+    variables: Annotated[str | None, typer.Option("--vars", help="A JSON object.")] = None,
+    environment: Annotated[
+        str | None, typer.Option("--env", help="A JSON object of texts, seen as env.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Evaluate an expression and print {"ok", "result", "error"} as one line of JSON."""
+    from flowrt.cli.eval import eval_command
+
+    _finish(debug, lambda: eval_command(expr, data, variables, environment))
+
+
 @app.command()
 def schema(
     suite: Annotated[bool, typer.Option("--suite", help="Of *_test.yaml files instead.")] = False,

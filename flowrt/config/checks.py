@@ -55,12 +55,14 @@ def check_templates(document: Table, resources: Resources, faults: list[Fault]) 
 
 def _unusable(id_: str, resources: Resources) -> str:
     try:
-        found = resources.locate(id_).is_file()
+        if not resources.locate(id_).is_file():
+            return f'template resource "{id_}" does not exist'
+        resources.read(id_)
     except ValueError as error:
         return str(error)
     except OSError as error:
         return f"the template resource {cut(id_)} cannot be read: {error.strerror}"
-    return "" if found else f'template resource "{id_}" does not exist'
+    return ""
 
 
 def defined_twice(kind: str, name: str, position: Position, path: str, first: Position) -> Fault:

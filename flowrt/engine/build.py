@@ -22,7 +22,7 @@ from flowrt.engine.run import Runtime
 from flowrt.engine.site import Refusal, Site
 from flowrt.engine.source import AnySource, SourceSite
 from flowrt.errors import ConfigError, ExpressionError, Fault, Position
-from flowrt.expr import Scope, Template
+from flowrt.expr import Scope, Template, Templates
 
 Background = Callable[[Runtime], Coroutine[Any, Any, None]]
 
@@ -35,6 +35,8 @@ class Built:
     connectors: dict[str, AnyConnector]
     chains: list[Chain]
     """Every chain, the inner ones first."""
+    scope: Scope
+    """What expressions see, as those of the blocks do."""
     sources: dict[str, AnySource]
     """By the flow they feed."""
     unknown_sources: list[Fault]
@@ -64,7 +66,8 @@ class Builder:
         self, config: Config, faults: Sequence[Fault] = (), stand_in: StandIn | None = None
     ) -> None:
         self.config = config
-        self.scope = Scope(config.env.values)
+        names = [name for item in config.templates for name in (item.name, item.resource)]
+        self.scope = Scope(config.env.values, templates=Templates(names))
         self.connectors: dict[str, AnyConnector] = {}
         self.faults = list(faults)
         self.declared = {connector.name for connector in config.connectors}
@@ -72,7 +75,6 @@ class Builder:
         self.background: list[tuple[str, Background]] = []
         self._unique: dict[tuple[str, str], Position | None] = {}
         self._rests: list[tuple[FlowHandle, int]] = []
-        self._templates: dict[str, Template] = {}
         self._chains: list[Chain] = []
         self._stand_in = stand_in
         self._unknown_sources: list[Fault] = []
@@ -88,6 +90,7 @@ class Builder:
         return self._flow.pool
 
     def build(self) -> Built:
+        self._compile_templates()
         for connector in self.config.connectors:
             self._add_connector(connector)
         flows: dict[str, Flow] = {}
@@ -107,6 +110,7 @@ class Builder:
             flows,
             self.connectors,
             self._chains,
+            self.scope,
             sources,
             self._unknown_sources,
             self.background,
@@ -149,24 +153,13 @@ class Builder:
         self._unique[key] = position
 
     def template(self, resource: str, field: tuple[str | int, ...]) -> Template:
-        """A declared template by alias or id, read and compiled once."""
-        if resource in self._templates:
-            return self._templates[resource]
-        declared = {item.name: item.resource for item in self.config.templates}
-        if resource not in declared:
-            close = nearest(resource, list(declared))
-            raise Refusal(
-                field,
-                f"template resource {resource!r} is not declared",
-                f"did you mean {close!r}?" if close else "declare it under resources.templates",
-            )
-        id_ = declared[resource]
-        try:
-            text = self.config.resources.read(id_)
-            template = Template.compile(text, Position(id_, 1, 1), self.scope)
-        except (OSError, ValueError, ExpressionError) as error:
-            raise Refusal(field, f"template resource {resource!r}: {error}") from error
-        self._templates[resource] = template
+        """A declared template by alias or id, compiled."""
+        if missing := self.scope.templates.missing(resource):
+            found, _, way_out = missing.partition("; ")
+            raise Refusal(field, found, way_out)
+        template = self.scope.templates.get(resource)
+        if template is None:
+            raise Refusal(field, "")  # its own faults are reported where it stands
         return template
 
     def nearest_connector(self, name: str) -> str:
@@ -175,6 +168,28 @@ class Builder:
         if close:
             return f"did you mean {close!r}?"
         return "declare it under `connectors:`"
+
+    def _compile_templates(self) -> None:
+        """Read and compile every declared template, whether anything uses it or not."""
+        declared = self.config.templates
+        made = {item.resource: self._compiled(item.resource) for item in declared}
+        # An alias goes before the id of another template.
+        ids = [(item.resource, item.resource) for item in declared]
+        for name, id_ in [*ids, *((item.name, item.resource) for item in declared)]:
+            if (template := made[id_]) is not None:
+                self.scope.templates.add(name, template)
+
+    def _compiled(self, id_: str) -> Template | None:
+        try:
+            text = self.config.resources.read(id_)
+        except (OSError, ValueError):
+            return None  # reported with its declaration
+        errors: list[ExpressionError] = []
+        template = Template.compile(text, Position(id_, 1, 1), self.scope, errors)
+        for error in errors:
+            found = str(error).removeprefix(f"{error.position}: ")
+            self.faults.append(Fault(error.position, "", found))
+        return None if errors else template
 
     def _add_connector(self, declared: Any) -> None:
         table = declared.table

@@ -78,8 +78,13 @@ class Compiled:
         return self._inside.run(activation)
 
 
-def compiled(source: str, parsed: Source, names: tuple[str, ...]) -> Compiled:
-    """What the runtime makes of `source`. Raises `Problem`."""
+def compiled(
+    source: str, parsed: Source, names: tuple[str, ...], known: tuple[str, ...]
+) -> Compiled:
+    """What the runtime makes of `source`, which uses `names` out of the `known` ones.
+
+    Raises `Problem`.
+    """
     made = environment(names)
     texts = dict.fromkeys((parsed.for_runtime(), parsed.for_runtime(in_pieces=False)))
     for text in texts:
@@ -94,7 +99,7 @@ def compiled(source: str, parsed: Source, names: tuple[str, ...]) -> Compiled:
             return Compiled(made, program, text, parsed.makes_optionals)
         except RuntimeError as error:
             failure = str(error)
-    raise Problem(_failure_text(made, source, failure, names))
+    raise Problem(_failure_text(made, source, failure, known))
 
 
 def _failure_text(made: Any, source: str, failure: str, names: tuple[str, ...]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from flowrt.errors import ExpressionError, Position
 from flowrt.expr.compiled import Problem
 from flowrt.expr.functions import string_of
-from flowrt.expr.program import program
+from flowrt.expr.program import Program, program
+from flowrt.expr.rendering import Rendering, Templates
 from flowrt.expr.values import compact, kind_of
 from flowrt.message import Message
 
@@ -17,19 +18,24 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Scope:
-    """What the expressions of one service can see: its `env`, and names of its own.
+    """What the expressions of one service can see: its `env`, templates, and names of its own.
 
     Build it once per service: the converted copy of a message is shared among the expressions of
     one scope. `extra_names` are variables beside the usual ones, null where nobody gives them.
     """
 
-    __slots__ = ("env", "extra_names")
+    __slots__ = ("env", "extra_names", "templates")
 
     def __init__(
-        self, env: Mapping[str, str] = _EMPTY, *, extra_names: tuple[str, ...] = ()
+        self,
+        env: Mapping[str, str] = _EMPTY,
+        *,
+        extra_names: tuple[str, ...] = (),
+        templates: Templates | None = None,
     ) -> None:
         self.env = dict(env)
         self.extra_names = extra_names
+        self.templates = templates or Templates()
 
 
 DEFAULT = Scope()
@@ -51,9 +57,15 @@ class Expression:
         self.position = position
         self._env = scope.env
         try:
-            self._program = program(source, (*scope.extra_names, *names))
+            made = program(source, (*scope.extra_names, *names))
         except Problem as problem:
             raise self._error(problem) from None
+        for name in made.templates:
+            if problem_text := scope.templates.missing(name):
+                raise self._error(problem_text)
+        self._program: Program | Rendering = made
+        if made.renders:
+            self._program = Rendering(made, scope.templates)
 
     @classmethod
     def compile(
@@ -66,7 +78,8 @@ class Expression:
         """Compile `source`; `names` are variables beside those of the scope.
 
         Raises `ExpressionError` for a source that does not compile (syntax, an unknown name or
-        function, types that never fit), that is longer than 32 KiB or nests deeper than 32.
+        function, types that never fit), that asks for a template which is not declared, that is
+        longer than 32 KiB or nests deeper than 32.
         """
         return cls(source, position, scope, names)
 
@@ -116,4 +129,4 @@ class Expression:
     def _error(self, problem: object) -> ExpressionError:
         place = f"{self.position}: " if self.position else ""
         shown = self.source if len(self.source) <= 200 else self.source[:200] + "…"
-        return ExpressionError(f"{place}{problem} (in {shown!r})")
+        return ExpressionError(f"{place}{problem} (in {shown!r})", self.position)

@@ -1,8 +1,9 @@
 """The functions of the dialect (3.3) that the CEL runtime does not bring.
 
 Arguments are plain values of the runtime's: bytes are `bytearray`, timestamps `datetime`,
-durations `timedelta`. A `ValueError` becomes the evaluation's error. Text that is made here is
-cleaned here (FB-50, FB-51): a decoded text can hold what the encoded one could not.
+durations `timedelta`. Bytes are given back as `bytearray` too: the runtime cuts `bytes` at the
+first zero, which one SHA-256 in eight has. A `ValueError` becomes the evaluation's error. Text that
+is made here is cleaned here (FB-50, FB-51): a decoded text can hold what the encoded one could not.
 """
 
 from __future__ import annotations
@@ -134,14 +135,14 @@ def _flat(value: Any, function: str, key: str) -> str:
     return "" if value is None else string_of(value)
 
 
-def hmac_sha256(key: str | _Bytes, data: str | _Bytes) -> bytes:
+def hmac_sha256(key: str | _Bytes, data: str | _Bytes) -> bytearray:
     """The HMAC-SHA-256 of `data`; text counts as UTF-8."""
-    return hmac.digest(_octets(key), _octets(data), "sha256")
+    return bytearray(hmac.digest(_octets(key), _octets(data), "sha256"))
 
 
-def hmac_sha1(key: str | _Bytes, data: str | _Bytes) -> bytes:
+def hmac_sha1(key: str | _Bytes, data: str | _Bytes) -> bytearray:
     """The HMAC-SHA-1 of `data`; text counts as UTF-8."""
-    return hmac.new(_octets(key), _octets(data), hashlib.sha1).digest()
+    return bytearray(hmac.new(_octets(key), _octets(data), hashlib.sha1).digest())
 
 
 def secure_compare(one: str | _Bytes, other: str | _Bytes) -> bool:

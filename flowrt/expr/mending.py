@@ -26,6 +26,7 @@ class Ledger(threading.local):
     """What calls of one thread took and gave, until `settle` returns the leaked references."""
 
     def __init__(self) -> None:
+        self.running = 0
         self.arguments: list[tuple[Any, ...]] = []
         self.results: list[Any] = []
 
@@ -53,10 +54,11 @@ class Calls:
         ledger = self._ledger
 
         def check(_result: None, _function: Any, arguments: tuple[Any, ...]) -> Any:
+            ledger.running += 1
             try:
                 value = implementation(*arguments)
             finally:
-                # Not before: an evaluation inside this call settles, and would free them in use.
+                ledger.running -= 1
                 ledger.arguments.append(arguments)
             ledger.results.append(value)
             return value
@@ -65,9 +67,12 @@ class Calls:
         return function
 
     def settle(self) -> None:
-        """Give back the references that the calls since the last `settle` leaked."""
+        """Give back the references that the calls since the last `settle` leaked.
+
+        Not inside a call: the evaluation around it may still be using what it took and gave.
+        """
         ledger = self._ledger
-        if not ledger.arguments:
+        if ledger.running or not ledger.arguments:
             return
         if self._leaks_arguments:
             for arguments in ledger.arguments:

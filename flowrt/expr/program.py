@@ -21,11 +21,13 @@ MAX_SOURCE = 32_768
 _PATH = re.compile(r"\s*(body|vars|eventID|correlationID|env)((?:\.[A-Za-z_][A-Za-z0-9_]*)*)\s*")
 _MIXED = re.compile(
     r"No matching overloads found : _[-+*/%]_\((?:u?int64, double|double, u?int64)\)"
+    r"|No matching overloads found : math\.(?:round|ceil|floor|trunc|is[A-Z]\w+)\(u?int64\)"
     r"|sort\(\): list elements must have the same type"
 )
 _TOO_LARGE = re.compile(r"Integer value '-?\d+' out of range")
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_CHANGES = frozenset({*NAMES, "now", "uuid"})
+# What is sealed has a nonce, which must be another each time.
+_CHANGES = frozenset({*NAMES, "now", "uuid", "templateResource", "toAes", "toChacha"})
 _NONE: Any = object()
 
 
@@ -38,7 +40,15 @@ def program(source: str, names: tuple[str, ...]) -> Program:
 class Program:
     """A source as the runtime holds it, with the ways round the runtime that it allows."""
 
-    __slots__ = ("_compiled", "_constant", "_names", "_path", "_uses_vars")
+    __slots__ = (
+        "_compiled",
+        "_constant",
+        "_names",
+        "_path",
+        "_uses_vars",
+        "renders",
+        "templates",
+    )
 
     def __init__(self, source: str, names: tuple[str, ...]) -> None:
         if len(source) > MAX_SOURCE:
@@ -49,15 +59,22 @@ class Program:
         parsed = Source(source)
         if parsed.empty:
             raise Problem("the expression is empty; write null where nothing is meant")
+        if parsed.binds:
+            raise Problem(
+                "cel.bind() is not in the dialect; set a variable with a set-variable block before"
+            )
         if parsed.makes_nul or "\0" in source:
             raise Problem("the text has a NUL character, which stores and models refuse; drop it")
-        self._names = names
+        # What sees no name of its own shares the message's converted copy.
+        self._names = tuple(name for name in names if name in parsed.names)
         self._uses_vars = "vars" in parsed.names
-        self._compiled = compiled(source, parsed, names)
+        self._compiled = compiled(source, parsed, self._names, names)
+        self.renders = "templateResource" in parsed.names
+        self.templates = parsed.templates
         path = _PATH.fullmatch(source)
         self._path = None if path is None else (path[1], tuple(path[2].split(".")[1:]))
         self._constant = _NONE
-        if not parsed.names & (_CHANGES | set(names)):
+        if not self._names and not parsed.names & _CHANGES:
             self._fold()
 
     def value(
@@ -71,8 +88,7 @@ class Program:
             if found is not _NONE:
                 return found
         if self._names:
-            given = {**variables(message, env), **dict.fromkeys(self._names), **(extra or {})}
-            state = State(given, self._names, env)
+            state = self._state(message, env, extra or {})
         else:
             state = state_of(message, env, self._uses_vars)
         try:
@@ -85,20 +101,26 @@ class Program:
             raise Problem(runtime_text(failure))
         return value
 
+    def _state(self, message: Message, env: Mapping[str, str], extra: Mapping[str, Any]) -> State:
+        """A state of this program's own. Apart from `value`, in which a comprehension costs 5%."""
+        given = variables(message, env)
+        given.update({name: extra.get(name) for name in self._names})
+        return State(given, self._names, env)
+
     def _again(self, state: State, failure: str) -> Outcome:
         """Evaluate over data with other numbers in it, where numbers were what failed."""
         outcome = Outcome(None, failure)
         if _TOO_LARGE.search(failure):
             outcome = self._compiled.run(state.fitted())
         if _MIXED.search(outcome.failure):
-            # Flows written where every JSON number is a double rely on this arithmetic.
+            # Flows written where every JSON number is a double rely on this.
             doubles = self._compiled.run(state.doubles())
             return outcome if doubles.failure else doubles
         return outcome
 
     def _fold(self) -> None:
         """Evaluate once where nothing of a message is used; a failure is left to each run."""
-        value, failure = self._compiled.run(environment(self._names).Activation({}))
+        value, failure = self._compiled.run(environment().Activation({}))
         if not failure:
             self._constant = value
 

@@ -47,14 +47,17 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]", "[?": "]", "{": "}"}
 _REWRITTEN = re.compile(
     r"\b(?:string|now|range|sortBy|transformList|map|filter|transformMap|transformMapEntry|unwrap|unwrapOpt|toJson|toYaml"
-    r"|toFormData|toEnv)\b"
+    r"|toFormData|toEnv|addPart|fromMultipart|toMultipart)\b"
 )
 _NUL = re.compile(r"^[^bB](?:[^\\]|\\.)*?\\(?:x00|000|u0000|U00000000)", re.DOTALL)
+_PLAIN = re.compile(r"""'([^'\\]*)'|"([^"\\]*)\"""")
 _OPTIONAL_MARK = re.compile(r"[.\[{(,]\?")
 _OPTIONAL_NAMES = frozenset(
     {"optional", "first", "last", "extract", "optMap", "optFlatMap", "or", "unwrapOpt"}
 )
-_WHOLE = frozenset({"toJson", "toYaml", "toFormData", "toEnv"})
+_WHOLE = frozenset(
+    {"toJson", "toYaml", "toFormData", "toEnv", "addPart", "fromMultipart", "toMultipart"}
+)
 _GUARD = "cel.bind({0}, {1}, '%s'.format([{0}]) == '' ? {0} : {0})"
 
 
@@ -74,10 +77,12 @@ class Source:
         "_deep",
         "_text",
         "_tokens",
+        "binds",
         "empty",
         "makes_nul",
         "makes_optionals",
         "names",
+        "templates",
         "uses_now",
     )
 
@@ -92,7 +97,10 @@ class Source:
         self.makes_nul = any(kind == "string" and _NUL.search(piece) for kind, piece in found)
         marks = "".join(piece if kind == "mark" else "x" for kind, piece in found)
         self.makes_optionals = bool(names & _OPTIONAL_NAMES or _OPTIONAL_MARK.search(marks))
+        self.binds = "cel" in names and _stands(self._tokens, "cel", ".", "bind", "(")
         self.uses_now = "now" in names
+        self.templates = _constants(self._tokens, "templateResource")
+        """The templates that are asked for by a plain string."""
         self._deep = _depth(self._tokens) > _DEEPEST
 
     def for_runtime(self, *, in_pieces: bool = True) -> str:
@@ -103,6 +111,21 @@ class Source:
         writer = _Writer(self._tokens, in_pieces and not self.makes_optionals, self.makes_optionals)
         text = writer.sequence("")
         return f"cel.bind(now, {NOW_CALL}, {text})" if self.uses_now else text
+
+
+def _stands(tokens: list[str], *wanted: str) -> bool:
+    found = (at for at, piece in enumerate(tokens) if piece == wanted[0])
+    return any(tuple(tokens[at : at + len(wanted)]) == wanted for at in found)
+
+
+def _constants(tokens: list[str], function: str) -> list[str]:
+    """The arguments of calls of `function` that are one string without escapes."""
+    found = []
+    for at, piece in enumerate(tokens):
+        if piece == function and tokens[at + 1 : at + 4 : 2] == ["(", ")"]:
+            plain = _PLAIN.fullmatch(tokens[at + 2])
+            found += [plain[1] or plain[2] or ""] if plain else []
+    return found
 
 
 def _depth(tokens: list[str]) -> int:
@@ -217,6 +240,9 @@ class _Writer:
             return self._unwrapped(f"({arguments[0]})")
         if name == "unwrapOpt" and count == 0:
             return self._unwrapped(target)
+        if name in _WHOLE:
+            whole = [self._guard(argument) for argument in (target, *arguments)]
+            return f"({whole[0]}).{name}({', '.join(whole[1:])})"
         return None
 
     def _long(self, target: str, name: str, arguments: list[str]) -> str | None:

@@ -3,7 +3,8 @@
 Its habits, all handled in this package: an evaluation error is a returned value; a function needs
 one overload per type, because a parameter of type DYN never matches, and one for types ends the
 process; optionals cannot be read back; memory of an evaluation is held by its activation; strings
-are cut at NUL, which is why text is cleaned where it enters (`flowrt.message`); and what
+are cut at NUL, which is why text is cleaned where it enters (`flowrt.message`); what a function
+gives as `bytes` is cut at the first zero, as a `bytearray` it is not; and what
 `flowrt.expr.mending` mends.
 """
 
@@ -14,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from flowrt.expr import functions as ours
+from flowrt.expr import multipart, rendering, sealing
 from flowrt.expr.mending import Calls, keep_none
 
 NAMES = ("body", "vars", "eventID", "correlationID", "env")
@@ -98,6 +100,26 @@ def _functions() -> list[Any]:
         _declare("secureCompare", pairs, bit, ours.secure_compare),
         _declare("hexEncode", [[octets]], text, ours.hex_encode),
         _declare("uuid", [[]], text, ours.new_uuid),
+        _declare("multipart", [[]], table, multipart.no_parts),
+        _declare(
+            "addPart",
+            [[table, text, *value] for value in anything],
+            table,
+            multipart.add_part,
+            member=True,
+        ),
+        _declare(
+            "fromMultipart",
+            [[table], [text, text], [octets, text]],
+            table,
+            multipart.from_multipart,
+        ),
+        _declare("toMultipart", [[table], [table, text]], text, multipart.to_multipart),
+        _declare("templateResource", [[text]], text, rendering.template_resource),
+        _declare("toAes", pairs, octets, sealing.to_aes),
+        _declare("fromAes", pairs, octets, sealing.from_aes),
+        _declare("toChacha", pairs, octets, sealing.to_chacha),
+        _declare("fromChacha", pairs, octets, sealing.from_chacha),
         _declare("_text_", anything, text, ours.string_of),
         _declare("_now_", [[]], kind.TIMESTAMP, ours.now),
         _declare("_range_", [[whole]], kind.List(whole), ours.numbers),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowrt.errors import ExpressionError, Position
+from flowrt.expr.catalogue import SOME_SCOPES
 from flowrt.expr.expression import DEFAULT, Expression, Scope
 from flowrt.expr.rewrite import pieces_of
 from flowrt.message import Message
@@ -28,26 +29,26 @@ class Template:
         text: str,
         position: Position | None = None,
         scope: Scope = DEFAULT,
-        names: tuple[str, ...] = (),
+        errors: list[ExpressionError] | None = None,
     ) -> Template:
         """Compile every span of `text`, whose first character stands at `position`.
 
         Raises `ExpressionError` with the span's own line and column for one that is not closed,
-        is empty, or does not compile.
+        is empty, or does not compile. With a list of `errors`, those are added to it instead.
         """
         parts: list[str | Expression] = []
         at = 0
         while (start := text.find("{{", at)) >= 0:
             place = _place(text, start, position)
             end = _span_end(text, start + 2)
-            if end < 0:
-                raise ExpressionError(f"{place}: a `{{{{` is never closed; end it with `}}}}`")
-            source = text[start + 2 : end].strip()
-            if not source:
-                raise ExpressionError(f"{place}: `{{{{ }}}}` is empty; write an expression in it")
             parts.append(text[at:start])
-            parts.append(Expression.compile(source, place, scope, names))
-            at = end + 2
+            at = end + 2 if end >= 0 else len(text)
+            try:
+                parts.append(_span(text, start + 2, end, place, scope))
+            except ExpressionError as error:
+                if errors is None:
+                    raise
+                errors.append(error)
         parts.append(text[at:])
         return cls([part for part in parts if part != ""])
 
@@ -59,6 +60,15 @@ class Template:
         return "".join(
             part if isinstance(part, str) else part.text(message, extra) for part in self._parts
         )
+
+
+def _span(text: str, start: int, end: int, place: Position, scope: Scope) -> Expression:
+    if end < 0:
+        raise ExpressionError(f"{place}: a `{{{{` is never closed; end it with `}}}}`", place)
+    source = text[start:end].strip()
+    if not source:
+        raise ExpressionError(f"{place}: `{{{{ }}}}` is empty; write an expression in it", place)
+    return Expression.compile(source, place, scope, SOME_SCOPES)
 
 
 def _span_end(text: str, start: int) -> int:

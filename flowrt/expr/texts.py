@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
-from flowrt.expr.catalogue import FUNCTIONS, LATER, NAMESPACES, VARIABLES
+from flowrt.expr.catalogue import ABSENT, FUNCTIONS, MEMBERS, NAMESPACES, VARIABLES
+from flowrt.expr.nearest import nearest
 
 _UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
 _LINE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
@@ -16,6 +16,11 @@ _CHECKED = re.compile(r"found no matching overload for '(\S+)' applied to '\((.*
 _CALLED = re.compile(r"No matching overloads found : (?:\((.*?)\)\.)?([^\s(]+)(?:\((.*)\))?")
 _OPERATOR = re.compile(r"^_(\S+?)_$|^(!|-)_$")
 _EXPECTING = re.compile(r" expecting \{.*\}$")
+_SLICE = re.compile(r"input ':' expecting (?:'\]'|\{'\[')")
+_NO_SLICES = "; a slice is list.slice(from, to) or text.substring(from, to)"
+_NO_CONTAINER = re.compile(r"Invalid container type: '(\w+)'")
+_CHARACTER = "one character of a text is text.charAt(0)"
+_NAMESPACE = re.compile(rf"\b({'|'.join(NAMESPACES)})\s*\.\s*(\w+)")
 _NUMBERS = frozenset({"int", "double", "uint"})
 _NAMES = {"int64": "int", "uint64": "uint", "null_type": "null", "*opaque*": "an optional"}
 _OURS = {"_text_": "string", "_range_": "lists.range", "_sorted": "sortBy", "_pieces": "map"}
@@ -42,7 +47,8 @@ def compile_text(text: str, source: str, names: tuple[str, ...], *, placed: bool
     checked = _CHECKED.search(what)
     if checked:
         what = _no_operation(checked[1], checked[2])
-    what = _EXPECTING.sub("", what).replace("mismatched input", "unexpected")
+    way_out = _NO_SLICES if _SLICE.search(what) else ""
+    what = _EXPECTING.sub("", what).replace("mismatched input", "unexpected") + way_out
     what = what.replace("'<EOF>'", "the end")
     place = f"line {line[1]}, character {line[2]}" if "\n" in source else f"character {line[2]}"
     return f"does not compile at {place}: {what}" if placed else f"does not compile: {what}"
@@ -55,16 +61,18 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     """
     calls = [name for name in undeclared if _is_called(name, source)]
     name = (calls or undeclared)[0]
-    if name in LATER:
-        return f"{name}() is not part of this version of flowrt; {LATER[name]}"
+    for space, member in _NAMESPACE.findall(source):
+        if name in (space, member, f"{space}.{member}"):
+            return _unknown_member(space, f"{space}.{member}")
     name = name.partition(".")[0]
     if name in NAMESPACES:
-        member = re.search(rf"\b{name}\s*\.\s*(\w+)", source)
-        return f"{name}.{member[1]}() is not a function" if member else f"{name} is not a value"
+        return f"{name} is not a value"
+    if calls and name in ABSENT:
+        return ABSENT[name]
     if name in FUNCTIONS:
         return f"{name}() does not take these arguments" if calls else f"{name} is a function"
     known = FUNCTIONS if calls else (*VARIABLES, *names, *FUNCTIONS)
-    close = _closest(name, known)
+    close = nearest(name, known)
     kind = "function" if calls else "name"
     if close:
         return f"unknown {kind} {name!r}; did you mean {close!r}?"
@@ -73,15 +81,15 @@ def _unknown(undeclared: list[str], source: str, names: tuple[str, ...]) -> str:
     return f"unknown name {name!r}; the variables are {', '.join((*VARIABLES, *names))}"
 
 
+def _unknown_member(space: str, name: str) -> str:
+    if name in MEMBERS:
+        return f"{name}() does not take these arguments"
+    close = nearest(name, [each for each in MEMBERS if each.startswith(f"{space}.")])
+    return f"{name}() is not a function" + (f"; did you mean {close!r}?" if close else "")
+
+
 def _is_called(name: str, source: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\s*\(", source) is not None
-
-
-def _closest(name: str, known: tuple[str, ...]) -> str | None:
-    """The known name nearest to `name`; letters of another case are no distance."""
-    folded = {each.casefold(): each for each in reversed(known)}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
-    return folded[close[0]] if close else None
 
 
 def runtime_text(text: str) -> str:
@@ -93,6 +101,11 @@ def runtime_text(text: str) -> str:
     for found, said in _SAID.items():
         if found in text:
             return said
+    container = _NO_CONTAINER.search(text)
+    if container:
+        found = _NAMES.get(container[1], container[1])
+        way_out = f"; {_CHARACTER}" if found == "string" else ""
+        return f"'[…]' takes a list or a map, found a {found}{way_out}"
     called = _CALLED.search(text)
     if called:
         types = ", ".join(part for part in (called[1], called[3]) if part)
@@ -121,9 +134,13 @@ def _no_operation(function: str, types: str) -> str:
     function = _OURS.get(function, function)
     operator = _OPERATOR.match(function)
     name = f"'{(operator[1] or operator[2])}'" if operator else f"{function}()"
+    if function == "_[_]":
+        name = "'[…]'"
     found = [_NAMES.get(each, each) for each in types.split(", ")] if types else []
     text = f"{name} does not take {' and '.join(found) or 'these types'}"
-    if len(found) == 2 and set(found) <= _NUMBERS and function != "_[_]":
+    if function == "_[_]":
+        return f"{text}; {_CHARACTER}" if found[:1] == ["string"] else text
+    if len(found) == 2 and set(found) <= _NUMBERS:
         return f"{text}; write whole numbers with a point, such as 2.0, or use double(x) or int(x)"
     if function == "_+_" and "string" in found:
         return f"{text}; make a text of the other with string(x) or toJson(x)"

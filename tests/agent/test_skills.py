@@ -104,22 +104,20 @@ async def test_without_skills_load_skill_is_a_tool_like_any_other(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (None, "template resource 'facts': "),
+        (None, 'resources.templates[0].resource: template resource "facts.md" does not exist'),
         ("a\nb {{ body + }}", "facts.md:2:3: does not compile"),
-        ("{{ nobody }}", "'nobody'"),
+        ("{{ nobody }}", "facts.md:1:1: unknown name 'nobody'"),
         ("so {{ body.x", "facts.md:1:4: a `{{` is never closed"),
-        ("{{ }}", "is empty"),
+        ("{{ }}", "facts.md:1:1: `{{ }}` is empty"),
     ],
 )
-def test_a_skill_whose_template_cannot_be_used_fails_the_load(
+def test_a_skill_whose_template_cannot_be_used_fails_the_load_where_the_template_stands(
     tmp_path: Path, text: str | None, found: str
 ) -> None:
     with pytest.raises(ConfigError) as raised:
         load(tmp_path, skilled(tmp_path, text, "http://127.0.0.1:9"))
-    fault = raised.value.faults[0]  # a file that is missing is also told where it is declared
-    assert "flows.chat.process[0].skills[0].resource" == fault.path
-    assert fault.position is not None
-    assert found in fault.found
+    (fault,) = raised.value.faults
+    assert found in str(fault)
 
 
 @pytest.mark.parametrize(

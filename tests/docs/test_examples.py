@@ -110,6 +110,8 @@ async def test_the_flows_of_the_page_about_messages_do_what_it_says(
 def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
     (example,) = FENCE.findall(inspect.cleandoc(registry.blocks.get(name).__doc__) + "\n")
     document = flows(main=yaml.safe_load(example), **{"load-profile": []})
+    (tmp_path / "welcome.md").write_text("Hello, {{ body.name }}.", encoding="utf-8")
+    document["resources"] = {"templates": [{"resource": "welcome.md", "as": "welcome"}]}
     document["connectors"] = [
         {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}},
         {"name": "vectors", "type": "embed-local"},
@@ -138,4 +140,4 @@ def test_every_command_is_documented_and_has_a_help_text() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         assert (command.callback.__doc__ or "").strip()
-        assert f"`flowrt {command.callback.__name__}" in page
+        assert f"`flowrt {command.name or command.callback.__name__}" in page

@@ -171,6 +171,15 @@ def test_hmac_signs_text_and_bytes_alike(name: str, digest: str, one: str, other
     assert expected == evaluate(f"hexEncode({name}({one}, {other}))", body)
 
 
+@pytest.mark.parametrize(("name", "digest"), [("hmacSha256", "sha256"), ("hmacSha1", "sha1")])
+def test_a_signature_with_a_zero_in_it_is_whole(name: str, digest: str) -> None:
+    """The runtime cuts what a function gives as `bytes` at the first zero."""
+    expression = Expression.compile(f"hexEncode({name}('k', body))")
+    texts = [str(number) for number in range(100)]
+    expected = [hmac.new(b"k", text.encode(), digest).hexdigest() for text in texts]
+    assert expected == [expression.value(Message(text)) for text in texts]
+
+
 def test_hmac_as_a_result_is_base64() -> None:
     expected = base64.b64encode(hmac.new(b"k", b"d", "sha256").digest()).decode()
     assert expected == evaluate("hmacSha256('k', 'd')")

@@ -12,15 +12,23 @@ from typing import Any
 import pytest
 
 from flowrt.errors import ExpressionError
-from flowrt.expr import Expression
+from flowrt.expr import Expression, Scope, Template, Templates
 from flowrt.message import Message
 
 LONG = "x" * 10_000
+MULTIPART = "multipart/form-data; boundary=octo-multipart"
+
+
+def scope() -> Scope:
+    """A service with a template `t` that calls functions of ours itself."""
+    made = Scope(templates=Templates(["t"]))
+    made.templates.add("t", Template.compile("{{ toJson(body) }}", scope=made))
+    return made
 
 
 def lost(source: str, body: Any) -> float:
     """Bytes an evaluation leaves behind, over a message of its own."""
-    expression = Expression.compile(source)
+    expression = Expression.compile(source, None, scope())
 
     def run(times: int) -> None:
         for _ in range(times):
@@ -53,6 +61,10 @@ def lost(source: str, body: Any) -> float:
         ("fromFormData(toFormData(body))", {"s": LONG}),
         ("fromEnv(toEnv(body))", {"s": LONG}),
         ("body.transformMap(k, v, v + 'x')", {"s": LONG}),
+        ("toMultipart(multipart().addPart('s', body.s))", {"s": LONG}),
+        ("fromMultipart(toMultipart({'s': body.s}), body.t)", {"s": LONG, "t": MULTIPART}),
+        ("fromAes(toAes(body.s, body.k), body.k)", {"s": LONG, "k": "k" * 32}),
+        ("toJson(body.s) + templateResource('t') + toJson(body.s)", {"s": LONG}),
         ("body.l.map(x, x + 'y')", {"l": [LONG] * 100}),
         ("[body.?s.orValue('x') + 'y']", {"s": LONG}),
         ("body.s + body.missing", {"s": LONG}),

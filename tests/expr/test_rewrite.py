@@ -54,7 +54,6 @@ def evaluate(source: str, body: Any = None) -> Any:
         ("size(body.l.map(x, x)) + 1", 4),
         ("body.l.map(x, x)[0]", 1),
         ("body.l.map(x, x) == body.l", True),
-        ("cel.bind(l, body.l, l.map(x, x + size(l)))", [4, 5, 6]),
         ("body.l.transformMap(i, v, v + i)['x' == 'y' ? 0 : 1]", 3),
     ],
 )

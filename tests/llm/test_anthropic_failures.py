@@ -224,7 +224,7 @@ async def test_a_provider_that_says_nothing_is_given_up(
     api.add({"text": "never", "hold": Gate()})
 
     with pytest.raises(ModelUnavailable, match="ReadTimeout"):
-        await once(model(api, timeout=0.05), ask(), on_delta)
+        await once(model(api, timeout=0.5), ask(), on_delta)
 
     assert 1 == len(api.requests)
 
