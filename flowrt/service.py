@@ -19,7 +19,7 @@ from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.run import Run, Watcher
 from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
-from flowrt.errors import CallError, ConfigError, Fault, FlowError
+from flowrt.errors import CallError, ConfigError, Fault, FlowError, describe
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
 from flowrt.observe.log import get_logger
@@ -211,7 +211,7 @@ class Service:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("background work failed", task=task.get_name(), error=str(error))
+            self._log.error("background work failed", task=task.get_name(), error=describe(error))
 
     def _flow_name(self, flow: str | None) -> str:
         if flow is None:

@@ -10,6 +10,7 @@ from flowrt.engine.build import Built
 from flowrt.engine.flow import Flow
 from flowrt.engine.run import Run, Runtime
 from flowrt.engine.source import Deliver
+from flowrt.errors import describe
 from flowrt.ids import new_id
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
@@ -43,7 +44,7 @@ class Intake:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("background work failed", task=task.get_name(), error=str(error))
+            self._log.error("background work failed", task=task.get_name(), error=describe(error))
 
     def _deliver_to(self, flow: Flow) -> Deliver:
         async def deliver(message: Message) -> Message | None:

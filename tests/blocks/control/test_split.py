@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flowrt.clock import SystemClock
 from flowrt.errors import ConfigError
@@ -154,6 +157,25 @@ async def test_text_is_cut_into_parts(
         assert parts == bodies()
         assert len(parts) == found.vars["groupSize"]
         assert not any(seen.raw for seen in Note.seen)
+
+
+@given(st.lists(st.text("ab\r", max_size=3), max_size=6), st.booleans())
+def test_lines_come_back_as_they_were_joined(lines: list[str], closed: bool) -> None:
+    text = "\n".join(lines) + ("\n" if closed and lines else "")
+    expected = [line.removesuffix("\r") for line in lines]
+    if not closed and expected and not lines[-1]:
+        expected.pop()  # what ends with a delimiter has no empty part after it
+    with tempfile.TemporaryDirectory() as folder:
+        Note.seen.clear()
+        asyncio.run(run(Path(folder), [{"type": "split", "mode": "lines"}, NOTE], text))
+    assert expected == bodies()
+
+
+async def test_elements_can_be_split_again(tmp_path: Path) -> None:
+    cells = {**SPLIT, "name": "cells"}
+    await run(tmp_path, [SPLIT, cells, NOTE], [[1, 2], [], [3]])
+    assert [1, 2, 3] == sorted(bodies())
+    assert 2 == len({seen.vars["groupId"] for seen in Note.seen})
 
 
 async def test_in_text_only_the_last_part_knows_how_many_there_are(tmp_path: Path) -> None:
