@@ -67,7 +67,7 @@ class Fork(Block[ForkSettings]):
                     f'fork has more than one branch "{name}"',
                     "a branch without a name is called by its index; rename one",
                 )
-            self._branches[name] = site.chain(branch.process, name)
+            self._branches[name] = site.chain(branch.process, name, index)
 
     async def run(self, message: Message, run: Run) -> Message:
         stops: list[str] = []

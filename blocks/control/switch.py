@@ -51,7 +51,7 @@ class Switch(Block[SwitchSettings]):
     def __init__(self, settings: SwitchSettings, site: Site) -> None:
         super().__init__(settings, site)
         self._cases = [
-            (index, case.when, site.chain(case.process, case.name or str(index)))
+            (index, case.when, site.chain(case.process, case.name or str(index), index))
             for index, case in enumerate(settings.cases)
         ]
         self._default = site.chain(settings.default, "default") if settings.default else None

@@ -58,7 +58,7 @@ class CompletionsConnector(Connector[S], ModelConnector, EmbeddingConnector):
             Access(
                 name=name,
                 api_key=settings.api_key,
-                base_url=settings.base_url or self.default_url(),
+                base_url=settings.base_url or self.api,
                 kind=self.kind,
                 provider=self.provider,
                 headers=self.headers(),
@@ -76,10 +76,6 @@ class CompletionsConnector(Connector[S], ModelConnector, EmbeddingConnector):
             ),
         )
         self._embedding = OpenAIEmbedding(self._client, settings.embedding_model)
-
-    def default_url(self) -> str:
-        """Where the API is without `baseURL`."""
-        return self.api
 
     def headers(self) -> Mapping[str, str]:
         """Headers of every request, besides the SDK's."""

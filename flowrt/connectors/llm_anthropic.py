@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from flowrt.engine.block import Settings
+from flowrt.engine.block import Settings, environ_of
 from flowrt.engine.connector import Connector
 from flowrt.engine.fields import Duration
 from flowrt.llm.anthropic import API, AnthropicModel
@@ -40,8 +40,8 @@ class AnthropicSettings(Settings):
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
         if self.base_url is None:
-            environ = info.context.config.environ if info.context is not None else {}
-            object.__setattr__(self, "base_url", environ.get("ANTHROPIC_BASE_URL") or None)
+            named = environ_of(info).get("ANTHROPIC_BASE_URL") or None
+            object.__setattr__(self, "base_url", named)
         if self.thinking == "budgeted" and self.thinking_budget is None:
             raise PydanticCustomError("needs", "thinking: budgeted needs thinkingBudget")
         if self.thinking_budget is not None:

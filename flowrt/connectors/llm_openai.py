@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from flowrt.connectors.completions import CompletionsConnector, CompletionsSettings
+from flowrt.engine.block import environ_of
 from flowrt.llm.openai import API
 
 
@@ -38,6 +38,13 @@ class OpenAISettings(CompletionsSettings):
         description="The model of blocks that embed and name none.",
     )
 
+    @model_validator(mode="after")
+    def _address(self, info: ValidationInfo) -> Self:
+        if self.base_url is None:
+            named = environ_of(info).get("OPENAI_BASE_URL") or None
+            object.__setattr__(self, "base_url", named)
+        return self
+
 
 class OpenAIConnector(CompletionsConnector[OpenAISettings]):
     """A model behind OpenAI's Chat Completions API, or a server that speaks it.
@@ -58,10 +65,6 @@ class OpenAIConnector(CompletionsConnector[OpenAISettings]):
     kind = "llm-openai"
     provider = "OPENAI"
     api = API
-
-    def default_url(self) -> str:
-        """Where the API is without `baseURL`."""
-        return os.environ.get("OPENAI_BASE_URL") or self.api
 
     def extra(self) -> Mapping[str, Any]:
         """How much the model may reason."""

@@ -29,11 +29,12 @@ class AddressBook:
     """The blocks of one built service by address.
 
     A block answers to its label; where no other in the chain is called so, also to its type and to
-    the processor it refers to.
+    the processor it refers to. A branch that has a name answers to its number too.
     """
 
     def __init__(self, chains: Sequence[Chain]) -> None:
         self._places: dict[str, list[Place]] = {}
+        self._numbers = {chain.name: str(chain.number) for chain in chains}
         for chain in chains:
             for index, step in enumerate(chain.steps):
                 self._places.setdefault(step.address, []).append(Place(chain, index))
@@ -71,9 +72,9 @@ class AddressBook:
         ranks = []
         prefix = _written(*segments[0])
         for (label, branch), (asked, asked_branch) in zip(segments[1:], wanted[1:], strict=True):
-            if branch != asked_branch:
-                return None
             prefix = f"{prefix}.{label}"
+            if asked_branch not in (branch, self._numbers.get(_written(prefix, branch))):
+                return None
             names = [
                 (step.label, step.type, step.ref)
                 for place in self._places.get(prefix, ())
@@ -83,7 +84,7 @@ class AddressBook:
             if rank is None:
                 return None
             ranks.append(rank)
-            prefix += f"[{branch}]" if branch else ""
+            prefix = _written(prefix, branch)
         return tuple(ranks)
 
     def _way_out(self, address: str) -> str:

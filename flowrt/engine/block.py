@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo
 from pydantic.alias_generators import to_camel
 
 from flowrt.message import Message
@@ -28,6 +30,15 @@ class Settings(BaseModel):
         arbitrary_types_allowed=True,
         protected_namespaces=(),
     )
+
+
+def environ_of(info: ValidationInfo) -> Mapping[str, str]:
+    """The environment that the file is loaded in, for what a library would look up there.
+
+    That of the process where settings are made without a file.
+    """
+    environ: Mapping[str, str] = os.environ if info.context is None else info.context.config.environ
+    return environ
 
 
 S = TypeVar("S", bound=Settings)

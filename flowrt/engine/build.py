@@ -116,12 +116,14 @@ class Builder:
             self.background,
         )
 
-    def chain(self, blocks: list[Any], at: str, *, root: bool = False) -> Chain:
+    def chain(
+        self, blocks: list[Any], at: str, *, root: bool = False, number: int | None = None
+    ) -> Chain:
         """Bind a list of blocks whose addresses start with `at`; `root`: a flow's `process`."""
         steps = (
             self._step(blocks, index, at, index if root else None) for index in range(len(blocks))
         )
-        chain = Chain([step for step in steps if step is not None], at)
+        chain = Chain([step for step in steps if step is not None], at, number)
         self._chains.append(chain)
         return chain
 

@@ -30,14 +30,16 @@ class Chain:
     """Blocks that run one after the other on one message.
 
     `run` returns the last message (completed), the message with `stop` set (stopped) or None
-    (dropped), and raises `BlockError` (failed).
+    (dropped), and raises `BlockError` (failed). `number` is the place of a branch that may also be
+    called by its name.
     """
 
-    __slots__ = ("name", "steps")
+    __slots__ = ("name", "number", "steps")
 
-    def __init__(self, steps: Sequence[Step], name: str = "") -> None:
+    def __init__(self, steps: Sequence[Step], name: str = "", number: int | None = None) -> None:
         self.steps = tuple(steps)
         self.name = name
+        self.number = number
 
     async def run(self, message: Message, run: Run) -> Message | None:
         """Run every block in order, ending early on a drop, a stop or an error."""
@@ -94,6 +96,7 @@ class RestOfChain(Chain):
         self._whole = whole
         self._from = start
         self.name = whole.name
+        self.number = None
 
     @property
     def steps(self) -> tuple[Step, ...]:  # type: ignore[override]

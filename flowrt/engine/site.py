@@ -66,10 +66,13 @@ class Site:
         """How many branches of one message this flow works on at a time (`pool`)."""
         return self._builder.pool
 
-    def chain(self, branch: Branch, slot: str) -> Chain:
-        """Bind a chain setting; `slot` names it in addresses: `then`, or a case or tool."""
+    def chain(self, branch: Branch, slot: str, number: int | None = None) -> Chain:
+        """Bind a chain setting; `slot` names it in addresses: `then`, or a case or tool.
+
+        A branch of several that may have no name answers to its `number` as well.
+        """
         name = f"{self.address}[{slot}]"
-        return self._builder.chain(branch.blocks, name)
+        return self._builder.chain(branch.blocks, name, number=number)
 
     def connector(
         self, name: str, kind: type[T], what: str, field: tuple[str | int, ...] = ("connector",)

@@ -97,7 +97,7 @@ def test_each_connector_knows_where_its_provider_is(monkeypatch: pytest.MonkeyPa
         ("OPENAI", "https://api.openai.com/v1"),
         ("OPENROUTER", "https://openrouter.ai/api/v1"),
         ("GOOGLE", "https://generativelanguage.googleapis.com/v1beta/openai"),
-    ] == [(one.chat_model.provider, one.default_url()) for one in made]
+    ] == [(one.chat_model.provider, one.api) for one in made]
 
 
 def test_a_server_on_this_machine_is_local_and_a_provider_is_not(

@@ -42,6 +42,7 @@ def nested() -> dict[str, Any]:
         "main.if[then].set-payload",
         "main.route[a].inner",
         "main.switch[a].inner",
+        "main.route[0].inner",
         "main.stamp",
         "main.set-variable",
         "main[error].set-payload",
