@@ -170,13 +170,17 @@ class _Played:
             yield
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
-        async with self._service:
+        sources = self._suite.sources if self._case.sources is None else self._case.sources
+        await self._service.start(sources=sources, trace=self._trace)
+        try:
+            # Background work takes its first step, so that `after` finds it waiting.
+            await asyncio.sleep(0)
             for number, turn in enumerate(turns, 1):
                 place = f"turn {number}: " if self._case.turns else ""
                 await self._turn(turn, place)
-            # What runs in the background belongs to the case, and is seen by its spies.
-            await self._service.drain()
             await self._at_the_end(probe)
+        finally:
+            await self._service.stop()
 
     def _plan(self) -> DebugPlan:
         mocks = {**self._suite.mocks, **self._case.mocks}
@@ -189,9 +193,14 @@ class _Played:
         if turn.now is not None and turn is not self._case:
             self._clock.set(turn.now)
         self._clock.advance(turn.after)
+        await self._clock.settle()
+        await self._service.drain()
         self._log.requests.clear()
         events = _Events()
         result = await self._invoke(turn, events)
+        # What a message sets going in the background belongs to its turn, requests included, and
+        # is seen by the spies.
+        await self._service.drain()
         self._result.outcome = outcome_json(result)
         failures = check_result(turn.expect, result, f"{place}expect")
         failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
