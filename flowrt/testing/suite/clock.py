@@ -21,6 +21,8 @@ class CaseClock:
         self._moved = asyncio.Event()
         self._asleep: dict[asyncio.Task[Any], float] = {}
         self._woken: set[asyncio.Task[Any]] = set()
+        self._settled = asyncio.Event()
+        self._settled.set()
 
     def now(self) -> datetime:
         return self._now or datetime.now(UTC) + timedelta(seconds=self._ahead)
@@ -32,7 +34,7 @@ class CaseClock:
         task = asyncio.current_task()
         assert task is not None
         until = self._asleep[task] = self.monotonic() + seconds
-        self._woken.discard(task)
+        self._at_rest(task)
         try:
             await self._sleep_until(until)
         finally:
@@ -52,8 +54,12 @@ class CaseClock:
 
         A turn after `after: 10m` must find what those minutes have brought about.
         """
-        while self._woken:
-            await asyncio.sleep(0)
+        await self._settled.wait()
+
+    def _at_rest(self, task: asyncio.Task[Any]) -> None:
+        self._woken.discard(task)
+        if not self._woken:
+            self._settled.set()
 
     def set(self, now: datetime) -> None:
         """It is `now`. Time that lies between a time set before and this one has passed."""
@@ -72,6 +78,7 @@ class CaseClock:
         for task, until in self._asleep.items():
             if until <= self.monotonic():
                 self._woken.add(task)
-                task.add_done_callback(self._woken.discard)
+                task.add_done_callback(self._at_rest)
+                self._settled.clear()
         self._moved.set()
         self._moved = asyncio.Event()
