@@ -21,7 +21,7 @@ from flowrt.memory.transcript import Thread
 from flowrt.message import Message, Outcome
 from flowrt.observe.log import capture_logs
 from flowrt.observe.trace import Trace
-from flowrt.service import Result, Service
+from flowrt.service import GRACE, Result, Service
 from flowrt.storage.objects import PREFIX
 from flowrt.testing.suite.asked import ModelLog
 from flowrt.testing.suite.check import (
@@ -193,8 +193,7 @@ class _Played:
         if turn.now is not None and turn is not self._case:
             self._clock.set(turn.now)
         self._clock.advance(turn.after)
-        await self._clock.settle()
-        await self._service.drain()
+        await self._settle()
         self._log.requests.clear()
         events = _Events()
         result = await self._invoke(turn, events)
@@ -206,6 +205,17 @@ class _Played:
         failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
         failures += check_events(turn.events, events.seen, f"{place}events")
         self._result.failures += failures
+
+    async def _settle(self) -> None:
+        """See to the end what the time that has passed has brought about."""
+        try:
+            async with asyncio.timeout(GRACE):
+                await self._clock.settle()
+        except TimeoutError:
+            raise CannotRun(
+                f"what waited for the time of `after` or `now` is still at work {GRACE:g} s later"
+            ) from None
+        await self._service.drain()
 
     async def _invoke(self, turn: Turn, events: _Events) -> Result:
         given = turn.input
