@@ -99,7 +99,7 @@ async def run_case(
 
 
 class _Events:
-    """Collects the events of agents."""
+    """Collects the events of agents, also of those that a source's message has reached."""
 
     delta: None = None
 
@@ -129,6 +129,7 @@ class _Played:
         self._path = file.path
         self._clock = CaseClock()
         self._log = ModelLog()
+        self._events = _Events()
         scripts = {**file.suite.models, **case.models}
         self._cast = Cast(
             scripts,
@@ -171,7 +172,7 @@ class _Played:
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
         sources = self._suite.sources if self._case.sources is None else self._case.sources
-        await self._service.start(sources=sources, trace=self._trace)
+        await self._service.start(sources=sources, trace=self._trace, watcher=self._events)
         try:
             # Background work takes its first step, so that `after` finds it waiting.
             await asyncio.sleep(0)
@@ -195,15 +196,15 @@ class _Played:
         self._clock.advance(turn.after)
         await self._settle()
         self._log.requests.clear()
-        events = _Events()
-        result = await self._invoke(turn, events)
+        self._events.seen.clear()
+        result = await self._invoke(turn)
         # What a message sets going in the background belongs to its turn, requests included, and
         # is seen by the spies.
         await self._service.drain()
         self._result.outcome = outcome_json(result)
         failures = check_result(turn.expect, result, f"{place}expect")
         failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
-        failures += check_events(turn.events, events.seen, f"{place}events")
+        failures += check_events(turn.events, self._events.seen, f"{place}events")
         self._result.failures += failures
 
     async def _settle(self) -> None:
@@ -217,7 +218,7 @@ class _Played:
             ) from None
         await self._service.drain()
 
-    async def _invoke(self, turn: Turn, events: _Events) -> Result:
+    async def _invoke(self, turn: Turn) -> Result:
         given = turn.input
         message = self._suite.inputs[given] if isinstance(given, str) else given
         timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
@@ -225,7 +226,7 @@ class _Played:
         try:
             async with asyncio.timeout(timeout or None):
                 return await self._service.invoke(
-                    flow, message.data, message.vars, watcher=events, trace=self._trace
+                    flow, message.data, message.vars, watcher=self._events, trace=self._trace
                 )
         except TimeoutError:
             error = FlowError(f"the flow took longer than the timeout of {timeout:g}s")

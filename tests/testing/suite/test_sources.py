@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.services import flows
+from tests.services import agent, flows
 from tests.testing.suite.suites import run, run_one, told
 
 PUBLISH = {"type": "publish-event", "settings": {"subject": '"orders"'}}
@@ -108,6 +108,24 @@ async def test_time_that_passes_releases_a_group_before_the_next_turn(tmp_path: 
         result = await run_one(tmp_path, document, case, sources=True)
         assert "passed" == result.status, told(result)
         assert result.elapsed < 5
+
+
+async def test_an_agent_behind_a_source_is_watched_in_the_turn_that_reached_it(
+    tmp_path: Path,
+) -> None:
+    document = agent("https://llm.invalid")
+    document["flows"][0]["source"] = {"type": "events", "settings": {"subject": "orders"}}
+    document["flows"].append({"name": "main", "process": [PUBLISH]})
+    asked = {"requests": [{"that": ["request.lastUserText == 'Hi.'"]}]}
+    said = {"input": {"data": {"thread": "t", "message": "Hi."}}}
+    turns = [
+        {**said, **asked, "events": {"done": {"count": 1}}},
+        {**said, **asked, "events": {"done": {"count": 1}}},
+        {"flow": "forget", **said, "events": {"done": {"count": 0}}},
+    ]
+    models = {"claude": [{"text": "Hello."}, {"text": "Again."}]}
+    result = await run_one(tmp_path, document, {"turns": turns}, models=models, sources=True)
+    assert "passed" == result.status, told(result)
 
 
 async def test_many_cases_side_by_side_each_have_messages_of_their_own(tmp_path: Path) -> None:
