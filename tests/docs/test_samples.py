@@ -58,3 +58,5 @@ def test_the_command_on_top_of_a_sample_names_what_is_there(path: Path) -> None:
         assert (ROOT / config).exists()
     flows = {flow["name"] for flow in plain(load_yaml(text.encode(), path.name))["flows"]}
     assert set(re.findall(r"--flow (\S+)", head)) <= flows
+    if "flowrt chat" in head:  # which sends these two
+        assert {"body.threadId", "body.message"} <= set(re.findall(r"body\.\w+", text))
