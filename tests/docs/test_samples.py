@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from flowrt.config.nodes import plain
@@ -41,13 +39,6 @@ async def test_the_suite_of_a_sample_passes(path: Path, monkeypatch: pytest.Monk
     (result,) = await run_suites([str(path)], SuiteOptions(parallel=4))
     assert "" == result.error
     assert {"passed"} == {case.status for case in result.cases}, suite_text(result, verbose=True)
-
-
-@pytest.mark.parametrize("path", SUITES, ids=name)
-def test_an_editor_finds_no_fault_in_a_sample(path: Path) -> None:
-    for file, kind in ((path, "suite"), (path.with_stem(path.stem[: -len("_test")]), "service")):
-        schema = json.loads((ROOT / f"schemas/{kind}.schema.json").read_text(encoding="utf-8"))
-        jsonschema.validate(plain(load_yaml(file.read_bytes(), file.name)), schema)
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=name)
