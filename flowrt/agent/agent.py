@@ -37,8 +37,8 @@ class Agent:
     async def run(self, message: Message, run: Run) -> Message | None:
         """Answer a message, as a turn of its conversation where the agent has memory."""
         memory = self._spec.memory
-        opening = opening_turn(message, self._spec.opening)
         if memory is None:
+            opening = opening_turn(message, self._spec.opening)
             live = LiveRun(self._spec.address, "")
             return await self._work(message, run, live, None, f"run-{new_id()}", opening)
         name = memory.thread.key(message, "ai-agent memory threadId")
@@ -49,6 +49,8 @@ class Agent:
             if running is not None:
                 running.stop("stopped by a message")
             return _ended(message)
+        # Not before: a message that only stops a run has nothing to say.
+        opening = opening_turn(message, self._spec.opening)
         if self._merges(memory, running, opening):
             return _ended(message)
         self._warn_of_another(running, name)
@@ -109,17 +111,19 @@ class Agent:
             return
         memory = self._spec.memory
         wait = 0.0 if memory is not None and memory.policy == "reject" else None
-        async with hold(
-            space,
-            PREFIX + name,
-            wait=wait,
-            on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
-        ):
-            runs.add(live)
-            try:
+        # Before it has the conversation: a message that comes right behind must find it.
+        runs.offer(live)
+        try:
+            async with hold(
+                space,
+                PREFIX + name,
+                wait=wait,
+                on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
+            ):
+                runs.add(live)
                 yield live
-            finally:
-                runs.remove(live)
+        finally:
+            runs.remove(live)
 
 
 def _ended(message: Message) -> Message:

@@ -102,8 +102,12 @@ class LiveRuns:
         self._runs: dict[str, LiveRun] = {}
 
     def get(self, conversation: str) -> LiveRun | None:
-        """The run that works this conversation now."""
+        """The run that works this conversation now, or will next."""
         return self._runs.get(conversation)
+
+    def offer(self, run: LiveRun) -> None:
+        """Make a run reachable that waits for its conversation, where no other is."""
+        self._runs.setdefault(run.conversation, run)
 
     def add(self, run: LiveRun) -> None:
         """Make a run reachable."""
