@@ -223,7 +223,7 @@ class MemoryAgentStore:
         if expect is not None and expect != actual:
             raise VersionConflict(name, expect, actual)
         if before is not None and before.value == value:
-            return before
+            return replace(before, earlier=())
         now = self._now()
         created, earlier = (before.created, before.earlier) if before else (now, ())
         if before is not None:
@@ -232,7 +232,7 @@ class MemoryAgentStore:
         fact = Fact(self._next(), name, value, actual + 1, thread, seq, created, now, earlier)
         self._facts.setdefault(person, {})[name] = fact
         self._changed(person)
-        return fact
+        return replace(fact, earlier=())
 
     async def delete_fact(self, person: Person, name: str) -> bool:
         found = name in self._facts.get(person, {})
