@@ -12,6 +12,7 @@ from typing import Any
 from flowrt.clock import Clock, SystemClock
 from flowrt.errors import LeaseLost, StoreError, VersionConflict
 from flowrt.observe.log import get_logger
+from flowrt.storage.agents.memory import MemoryAgentStore
 from flowrt.storage.encoding import (
     JSON,
     LOG,
@@ -68,6 +69,11 @@ class MemoryStore:
         self._leases: dict[_Place, MemoryLease] = {}
         self._evicted = 0
         self._quiet_until = float("-inf")
+        self._agents = MemoryAgentStore(self._clock)
+
+    def agents(self) -> MemoryAgentStore:
+        """The record of agents. What it keeps stays as long as the object does."""
+        return self._agents
 
     async def open(self) -> None:
         """Nothing to do."""
