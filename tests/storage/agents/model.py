@@ -7,12 +7,21 @@ came back, `Model.does` gives what has to come back.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from flowrt.errors import VersionConflict
-from flowrt.storage.agents.protocol import AgentStore, NewTurn, Person, Place, Vector
+from flowrt.storage.agents.protocol import (
+    AgentStore,
+    NewTurn,
+    Page,
+    Person,
+    Place,
+    ThreadInfo,
+    Turn,
+    Vector,
+)
 
 HOMES = (("s", "a:b"), ("s:a", "b"))
 THREADS = ("t", "T", "t:1")
@@ -20,6 +29,7 @@ USERS = ("", "u", "U")
 NAMES = ("n", "N")
 TEXTS = ("", "yes", "no\nand 'so' on", "\0 \ud800 é")
 
+T = TypeVar("T")
 Choose = Callable[[Sequence[Any]], Any]
 
 
@@ -39,8 +49,8 @@ class Work(NamedTuple):
 def work(choose: Choose) -> Work:
     """A piece of work, drawn."""
     kinds = ("append", "append", "append", "touch", "title", "put", "put", "put")
-    what = choose((*kinds, "unput", "embed", "delete", "forget"))
-    home, user = choose(HOMES), choose(USERS)
+    what = choose((*kinds, "embed", "embed", "unput", "delete", "forget"))
+    home, user = choose((HOMES[0], HOMES[0], *HOMES)), choose(("u", *USERS))
     if what in ("put", "unput"):
         name, text = choose(NAMES), choose(TEXTS)
         return Work(
@@ -256,44 +266,65 @@ async def state(store: AgentStore, service: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for home in HOMES:
         owner, agent = f"{service}{home[0]}", home[1]
-        known = agent in await store.agents(owner)
-        listed = await store.threads(owner, agent)
-        found[f"{home}"] = (known, await store.users(owner, agent), _listed(listed.items))
+        found[f"{home}"] = await _home(store, owner, agent)
         for user in USERS:
             found[f"{home} {user}"] = await _person(store, Person(owner, agent, user))
     return found
 
 
-def _listed(items: list[Any]) -> list[Any]:
+async def _home(store: AgentStore, service: str, agent: str) -> Any:
+    known = agent in await store.agents(service)
+    listed = await _all(lambda at: store.threads(service, agent, after=at, limit=2))
+    return (known, await store.users(service, agent), _listed(listed))
+
+
+def _listed(items: list[ThreadInfo]) -> list[Any]:
     return [(info.thread, info.user, info.title, info.version, info.turns) for info in items]
 
 
+async def _all(page: Callable[[str | None], Awaitable[Page[T]]]) -> list[T]:
+    """A listing, page by page."""
+    found = await page(None)
+    items = found.items
+    while found.after is not None:
+        found = await page(found.after)
+        items += found.items
+    return items
+
+
 async def _person(store: AgentStore, person: Person) -> Any:
-    threads = await store.threads(person.service, person.agent, user=person.user)
-    turns = (await store.turns_of(person)).items
+    service, agent, user = person
+    threads = await _all(lambda at: store.threads(service, agent, user=user, after=at, limit=1))
+    turns = await _all(lambda at: store.turns_of(person, after=int(at or 0), limit=3))
     numbers = [turn.id for turn in turns]
     assert sorted(set(numbers)) == numbers
     facts = [
         fact
-        for listed in (await store.facts(person)).items
+        for listed in await _all(lambda at: store.facts(person, after=at, limit=1))
         if (fact := await store.fact(person, listed.name))
     ]
     for fact in facts:
         versions = [was.version for was in fact.earlier] + [fact.version]
         assert list(range(1, len(versions) + 1)) == versions
-    for info in threads.items:
-        place = Place(person.service, person.agent, info.thread, person.user)
-        page = await store.turns(place)
-        assert [turn for turn in turns if turn.thread == info.thread] == page.items
-        assert list(range(1, info.turns + 1)) == [turn.seq for turn in page.items]
+    for info in threads:
+        await _check_thread(store, Place(*person[:2], info.thread, user), turns, info.turns)
     of = {turn.id: (turn.thread, turn.seq) for turn in turns}
-    embedded = (await store.vectors_of(person)).items
+    embedded = await _all(lambda at: store.vectors_of(person, after=at, limit=2))
     for vector in embedded:
         assert struct.pack("<f", vector.id) == vector.data
     by_number: dict[int, Any] = of | {fact.id: (fact.name, "fact") for fact in facts}
     return (
-        _listed(threads.items),
+        _listed(threads),
         [(turn.thread, turn.seq, turn.text) for turn in turns],
         [(fact.name, (*(was.value for was in fact.earlier), fact.value)) for fact in facts],
         {by_number[vector.id] for vector in embedded},
     )
+
+
+async def _check_thread(store: AgentStore, place: Place, turns: list[Turn], count: int) -> None:
+    """Read a thread from both ends: the same turns as those of the person, without a gap."""
+    mine = [turn for turn in turns if turn.thread == place.thread]
+    assert list(range(1, count + 1)) == [turn.seq for turn in mine]
+    assert mine == await _all(lambda at: store.turns(place, after=int(at or 0), limit=4))
+    back = await _all(lambda at: store.turns(place, after=int(at or 0), limit=2, newest_first=True))
+    assert mine == back[::-1]

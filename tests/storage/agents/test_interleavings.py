@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from flowrt.storage.memory import MemoryStore
 from flowrt.storage.redis import RedisStore
+from flowrt.storage.sqlite import SqliteStore
 from tests.storage.agents.interleaving import Step, play, steps
 
 few = settings(
@@ -21,6 +23,15 @@ def test_whatever_is_done_at_once_in_redis_happens_in_some_order(
     redis_url: str, history: list[Step]
 ) -> None:
     asyncio.run(play(history, RedisStore(redis_url), RedisStore(redis_url)))
+
+
+@few
+@given(history=steps)
+def test_whatever_is_done_at_once_in_sqlite_happens_in_some_order(
+    tmp_path_factory: pytest.TempPathFactory, history: list[Step]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "interleavings.db"
+    asyncio.run(play(history, SqliteStore(path), SqliteStore(path)))
 
 
 @few
