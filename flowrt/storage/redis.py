@@ -40,6 +40,9 @@ CONNECTIONS = 32
 
 CONNECT_SECONDS, COMMAND_SECONDS = 2.0, 10.0
 
+REWRITE_TRIES = 100
+"""How often, every 100 ms, a rewrite of the append-only file is asked for."""
+
 _log = get_logger("flowrt.storage")
 
 
@@ -169,16 +172,32 @@ class RedisStore:
 
     async def _rewrite_file(self) -> None:
         """Have what was removed leave the append-only file, where the server keeps one."""
+        fault = "it is being rewritten from before the removal"
         try:
-            found = await self._call(lambda: self._client.info("persistence"), again=True)
-            if found["aof_enabled"]:
-                await self._call(lambda: self._client.bgrewriteaof(), again=True)
+            for _ in range(REWRITE_TRIES):
+                if await self._rewrite_begins():
+                    return
+                await asyncio.sleep(0.1)
         except StoreError as error:
-            _log.warning(
-                "what was forgotten is in the append-only file of Redis until BGREWRITEAOF",
-                url=self.url,
-                error=str(error),
-            )
+            fault = str(error)
+        _log.warning(
+            "what was forgotten is in the append-only file of Redis until BGREWRITEAOF",
+            url=self.url,
+            error=fault,
+        )
+
+    async def _rewrite_begins(self) -> bool:
+        """Whether a rewrite begins now or later; none does while one from before is under way."""
+        found = await self._call(lambda: self._client.info("persistence"), again=True)
+        if not found["aof_enabled"] or found["aof_rewrite_scheduled"]:
+            return True
+        try:
+            await self._call(lambda: self._client.bgrewriteaof(), again=True)
+        except StoreError as error:
+            if "already in progress" in str(error):
+                return False
+            raise
+        return True
 
     async def _write(
         self,

@@ -20,9 +20,9 @@ few = settings(
 @few
 @given(history=steps)
 def test_whatever_is_done_at_once_in_redis_happens_in_some_order(
-    redis_url: str, history: list[Step]
+    quick_redis_url: str, history: list[Step]
 ) -> None:
-    asyncio.run(play(history, RedisStore(redis_url), RedisStore(redis_url)))
+    asyncio.run(play(history, RedisStore(quick_redis_url), RedisStore(quick_redis_url)))
 
 
 @few
