@@ -52,7 +52,7 @@ class WordIndex:
         self._bytes = 0
 
     @property
-    def bytes(self) -> int:
+    def footprint(self) -> int:
         """About how much memory it takes."""
         return self._bytes
 

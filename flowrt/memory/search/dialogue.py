@@ -24,7 +24,7 @@ PAUSE = 6 * 3600.0
 """Seconds of silence after which a thread begins a new conversation."""
 
 _NONE = -1
-_ASKS = ("?", "？", "؟", ";")
+_ASKS = "?？؟"
 
 
 class Dialogue:
@@ -48,7 +48,7 @@ class Dialogue:
         if before != _NONE:
             self._behind[before] = number
         self._last[thread] = (number, at)
-        self._add(before, text.rstrip().endswith(_ASKS) or "?" in text, self._speaker(speaker))
+        self._add(before, any(mark in text for mark in _ASKS), self._speaker(speaker))
 
     def add_other(self) -> None:
         """The next number is nothing that was said: it has no neighbours."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-STOP = frozenset(
-    """
-    a about above after again against all also am an and any are aren as at be because been before
-    being below between both but by can cannot could couldn d did didn do does doesn doing don down
-    during each else ever few for from further had hadn has hasn have haven having he her here hers
-    herself him himself his how i if in into is isn it its itself just let ll m me might more most
-    much must my myself no nor not now o of off on once only or other our ours ourselves out over
-    own re really s same shall she should shouldn so some still such t than that the their theirs
-    them themselves then there these they this those though through to too under until up us ve
-    very was wasn we were weren what when where which while who whom whose why will with won would
-    wouldn y yes you your yours yourself yourselves yet many kind type likely maybe
-    """.split()
-)
+_STOP = """
+a about above after again against all also am an and any are aren as at be because been before
+being below between both but by can cannot could couldn d did didn do does doesn doing don down
+during each else ever few for from further had hadn has hasn have haven having he her here hers
+herself him himself his how i if in into is isn it its itself just kind let likely ll m many maybe
+me might more most much must my myself no nor not now o of off on once only or other our ours
+ourselves out over own re really s same shall she should shouldn so some still such t than that the
+their theirs them themselves then there these they this those though through to too type under
+until up us ve very was wasn we were weren what when where which while who whom whose why will with
+won would wouldn y yes yet you your yours yourself yourselves
+"""
+
+STOP = frozenset(_STOP.split())
 """Words that say how something is asked. Single letters are what an apostrophe leaves behind."""
 
 _FORMS = """

@@ -29,41 +29,41 @@ class Vectors:
         self._rows: Rows = np.empty((0, size), dtype=np.float32)
         self._numbers = array("I")
         self._known = bytearray()
+        self.count = 0
 
     @property
-    def bytes(self) -> int:
+    def footprint(self) -> int:
         """How much memory it takes."""
         return self._rows.nbytes + 8 * len(self._numbers)
-
-    @property
-    def count(self) -> int:
-        """How many texts have a vector."""
-        return len(self._numbers)
 
     def has(self, number: int) -> bool:
         """Whether the text of this number has a vector."""
         return number < len(self._known) and bool(self._known[number])
 
-    def add(self, vectors: Mapping[int, bytes | Sequence[float]]) -> None:
+    def add(self, vectors: Mapping[int, bytes]) -> None:
         """Keep vectors, made to length 1, of texts that have none yet."""
         import numpy as np
 
-        new = {number: vector for number, vector in vectors.items() if not self.has(number)}
+        new = [number for number in vectors if not self.has(number)]
         if not new:
             return
+        data = b"".join(vectors[number] for number in new)
+        rows = np.frombuffer(data, dtype="<f4").reshape(len(new), self.size)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         self._make_room(len(new))
-        for number, vector in new.items():
-            row = (
-                np.frombuffer(vector, dtype="<f4")
-                if isinstance(vector, bytes)
-                else np.asarray(vector, dtype=np.float32)
-            )
-            length = float(np.linalg.norm(row))
-            self._rows[len(self._numbers)] = row / length if length else row
-            self._numbers.append(number)
-            if number >= len(self._known):
-                self._known.extend(bytes(number + 1 - len(self._known)))
+        start = len(self._numbers)
+        self._rows[start : start + len(new)] = rows / np.where(lengths, lengths, 1)
+        self._numbers.extend(new)
+        self._known.extend(bytes(max(0, max(new) + 1 - len(self._known))))
+        for number in new:
             self._known[number] = 1
+        self.count += len(new)
+
+    def discard(self, number: int) -> None:
+        """Count a text that is gone no longer; its row stays, and nobody asks for it."""
+        if self.has(number):
+            self._known[number] = 0
+            self.count -= 1
 
     def _make_room(self, more: int) -> None:
         import numpy as np
@@ -76,12 +76,12 @@ class Vectors:
             self._rows = grown
 
     def add_to(
-        self, scores: Mapping[int, float], query: Sequence[float], among: Rows | None, best: int
+        self, scores: Mapping[int, float], query: Sequence[float], among: bytes | None, best: int
     ) -> dict[int, float]:
         """The `best` texts by words and meaning together, with both added.
 
-        `scores` are those by words, in standard deviations. `among` says of each number whether it
-        may be found; None allows all.
+        `scores` are those by words, in standard deviations. `among` has a byte
+        for each number, 0 where it may not be found; None allows all.
         """
         import numpy as np
 
@@ -89,7 +89,7 @@ class Vectors:
             return dict(scores)
         numbers = np.frombuffer(self._numbers, dtype=np.uint32)
         asked = np.asarray(query, dtype=np.float32)
-        near = self._rows[: self.count] @ (asked / (float(np.linalg.norm(asked)) or 1.0))
+        near = self._rows[: len(numbers)] @ (asked / (float(np.linalg.norm(asked)) or 1.0))
         near = (near - near.mean()) * (MEANING / (float(near.std()) or 1.0))
         total = np.zeros(max(int(numbers.max()), max(scores, default=0)) + 1, dtype=np.float32)
         total[numbers] = near
@@ -97,6 +97,7 @@ class Vectors:
             said = np.fromiter(scores, dtype=np.int64, count=len(scores))
             total[said] += np.fromiter(scores.values(), dtype=np.float32, count=len(scores))
         if among is not None:
-            total = np.where(among[: len(total)], total, -np.inf)
+            may = np.frombuffer(among, dtype=np.bool_)
+            total = np.where(may[: len(total)], total, -np.inf)
         top = np.argpartition(-total, best)[:best] if best < len(total) else np.arange(len(total))
         return {int(number): float(total[number]) for number in top if total[number] > 0}
