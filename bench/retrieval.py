@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.measure import report
+from bench.measure import median, report
 from flowrt.errors import ConnectorError
 from flowrt.llm.local_embedding import LocalEmbedding
 from flowrt.memory.search.meaning import Embedder
@@ -79,9 +79,9 @@ class Results:
             "macro": [macro(depth) for depth in DEPTHS],
             **by_category,
             "mrr": round(100 * sum(self.ranks) / len(self.ranks), 1),
-            "ms_a_query": round(sum(self.search_ms) / len(self.search_ms), 2),
+            "ms_a_query": median(self.search_ms),
             "ms_a_query_p99": round(sorted(self.search_ms)[len(self.search_ms) * 99 // 100], 2),
-            "ms_an_insert": round(sum(self.insert_ms) / len(self.insert_ms), 3),
+            "ms_an_insert": median(self.insert_ms),
         }
 
 

@@ -9,10 +9,13 @@ text and two for what its score is made of, so a hundred thousand turns take som
 
 from __future__ import annotations
 
+import heapq
 import math
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from flowrt.memory.search.tokens import terms
 
@@ -24,7 +27,17 @@ B = 0.2
 
 _OFTEN = 7
 _LONG = 8191
-_POSTING = 6
+_TERM_BYTES, _POSTING_BYTES = 400, 6
+
+EXACT, RERANKED = 10_000, 1_000
+"""How many postings a search reads whole, and how many texts the commoner words are looked up in.
+
+Ten thousand take about a millisecond. A history of thousands of turns stays below.
+"""
+
+
+# Before Python 3.12 an array cannot be subscripted when this runs.
+_Posting: TypeAlias = "tuple[array[int], array[int]]"
 
 
 class _Weights(dict[int, float]):
@@ -41,20 +54,28 @@ class _Weights(dict[int, float]):
         return weight
 
 
+class _Postings(dict[str, "_Posting"]):
+    """For each term the numbers of the texts that say it, rising, and what their scores are of."""
+
+    def __missing__(self, term: str) -> _Posting:
+        found = self[term] = (array("I"), array("H"))
+        return found
+
+
 class WordIndex:
     """Which texts say which words."""
 
     def __init__(self) -> None:
-        self._postings: dict[str, tuple[array[int], array[int]]] = {}
+        self._postings = _Postings()
         self._weights = _Weights(0)
         self._total = 0
+        self._kept = 0
         self.count = 0
-        self._bytes = 0
 
     @property
     def footprint(self) -> int:
-        """About how much memory it takes."""
-        return self._bytes
+        """About how many bytes of memory it takes."""
+        return _TERM_BYTES * len(self._postings) + _POSTING_BYTES * self._kept
 
     def add(self, texts: Iterable[str]) -> None:
         """Index texts behind those that are there."""
@@ -63,36 +84,59 @@ class WordIndex:
         for text in texts:
             said = terms(text)
             length = min(len(said), _LONG) << 3
-            for term, often in Counter(said).items():
-                found = postings.get(term)
-                if found is None:
-                    found = postings[term] = (array("I"), array("H"))
-                    self._bytes += 300
-                found[0].append(number)
-                found[1].append(length | min(often, _OFTEN))
-                self._bytes += _POSTING
+            different = set(said)
+            if len(different) == len(said):
+                # Most turns say no word twice, and counting costs as much as all the rest.
+                for term in said:
+                    numbers, codes = postings[term]
+                    numbers.append(number)
+                    codes.append(length | 1)
+            else:
+                for term, often in Counter(said).items():
+                    numbers, codes = postings[term]
+                    numbers.append(number)
+                    codes.append(length | min(often, _OFTEN))
             self._total += len(said)
+            self._kept += len(different)
             number += 1
         self.count = number
         self._weights = _Weights(self._total / max(number, 1))
 
-    def rarity(self, term: str) -> float:
-        """How much it tells that a text says `term`: more the fewer do; 0 where none does."""
-        found = self._postings.get(term)
-        if found is None:
-            return 0.0
-        having = len(found[0])
+    def _rarity(self, having: int) -> float:
         return math.log1p((self.count - having + 0.5) / (having + 0.5))
 
     def scores(self, wanted: Iterable[str]) -> dict[int, float]:
-        """The scores of the texts that say any of the terms, by their numbers."""
+        """The scores of the texts that say any of the terms, by their numbers.
+
+        Where the terms are in more than `EXACT` texts, the commonest only decide among the
+        `RERANKED` that the rarer ones have put first.
+        """
         scores: dict[int, float] = {}
-        weights, known = self._weights, scores.get
-        for term in dict.fromkeys(wanted):
-            rarity = self.rarity(term)
-            if not rarity:
-                continue
-            numbers, codes = self._postings[term]
-            for number, code in zip(numbers, codes, strict=True):
-                scores[number] = known(number, 0.0) + rarity * weights[code]
+        known = [self._postings[term] for term in dict.fromkeys(wanted) if term in self._postings]
+        known.sort(key=lambda posting: len(posting[0]))
+        seen = 0
+        for place, (numbers, codes) in enumerate(known):
+            seen += len(numbers)
+            if place and seen > EXACT:
+                self._rerank(scores, known[place:])
+                break
+            self._add(scores, numbers, codes)
         return scores
+
+    def _add(self, scores: dict[int, float], numbers: array[int], codes: array[int]) -> None:
+        rarity, weights = self._rarity(len(numbers)), self._weights
+        if not scores:
+            scores.update(zip(numbers, [rarity * weights[code] for code in codes], strict=True))
+            return
+        known = scores.get
+        for number, code in zip(numbers, codes, strict=True):
+            scores[number] = known(number, 0.0) + rarity * weights[code]
+
+    def _rerank(self, scores: dict[int, float], common: list[_Posting]) -> None:
+        best = heapq.nlargest(RERANKED, scores, key=scores.__getitem__)
+        for numbers, codes in common:
+            rarity = self._rarity(len(numbers))
+            for number in best:
+                place = bisect_left(numbers, number)
+                if place < len(numbers) and numbers[place] == number:
+                    scores[number] += rarity * self._weights[codes[place]]

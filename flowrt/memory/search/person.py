@@ -295,7 +295,6 @@ def _deviation(scores: dict[int, float], count: int) -> float:
 
 
 def _best(scores: dict[int, float], count: int) -> list[tuple[int, float]]:
-    """The `count` highest, the highest first; of equal ones the newer first."""
-    if len(scores) > count:
-        return heapq.nlargest(count, scores.items(), key=lambda item: (item[1], item[0]))
-    return sorted(scores.items(), key=lambda item: (-item[1], -item[0]))
+    """The `count` highest, the highest first; of equal ones mostly the newer first."""
+    found = heapq.nlargest(count, reversed(scores), key=scores.__getitem__)
+    return [(number, scores[number]) for number in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -111,7 +110,7 @@ class Recall:
             self.learn(person)
         self._evict()
         wanted = terms(query)
-        hits = await asyncio.gather(*(self._hit(person, placed, wanted) for placed in places))
+        hits = [await self._hit(person, placed, wanted) for placed in places]
         by: Literal["words", "meaning"] = "meaning" if by_meaning else "words"
         return Found([hit for hit in hits if hit is not None], by, waiting)
 
@@ -131,8 +130,13 @@ class Recall:
         self._indexes.move_to_end(person)
         return index
 
+    @property
+    def footprint(self) -> int:
+        """About how many bytes of memory the indexes take."""
+        return sum(index.footprint for index in self._indexes.values())
+
     def _evict(self) -> None:
-        total = sum(index.footprint for index in self._indexes.values())
+        total = self.footprint
         while total > self._cache and len(self._indexes) > 1:
             _, index = self._indexes.popitem(last=False)
             total -= index.footprint

@@ -20,7 +20,6 @@ _UNSPACED = (
 _RUNS = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
-_JOINED = re.compile(r"\w+(?:-\w+)+")
 
 MAX_WORD = 64
 """Letters of a word that count: beyond are encoded data, of which each piece would be a term."""
@@ -73,7 +72,9 @@ def matching(text: str, wanted: Iterable[str]) -> tuple[str, ...]:
     """The words of a text that give a term of `wanted`: each once, in lower case, in its order."""
     looked = set(wanted)
     words = dict.fromkeys(_words(text))
-    return tuple(word for word in words if looked.intersection(terms(word)))
+    if text.isascii():
+        return tuple(word for word in words if _terms[word] in looked)
+    return tuple(word for word in words if looked.intersection(_unspaced(_terms[word])))
 
 
 def _words(text: str) -> list[str]:
@@ -83,7 +84,8 @@ def _words(text: str) -> list[str]:
         text = _THOUSANDS.sub("", text)
     if "-" in text:
         # "e-mail" is also found as "email", and by its parts.
-        text += " " + " ".join(_JOINED.findall(text)).replace("-", "")
+        joined = (piece.replace("-", "") for piece in text.split() if "-" in piece.strip("-"))
+        text = f"{text} {' '.join(joined)}"
     return text.translate(_letters).split()
 
 
