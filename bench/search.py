@@ -49,7 +49,8 @@ def language(rng: random.Random) -> list[str]:
     """The words, those that say nothing first: they are the commonest of every language."""
     letters = "bcdfghklmnprtvz"
     return sorted(STOP) + [
-        "".join(rng.choice(letters) + rng.choice("aeiou") for _ in range(4)) for _ in range(WORDS - len(STOP))
+        "".join(rng.choice(letters) + rng.choice("aeiou") for _ in range(4))
+        for _ in range(WORDS - len(STOP))
     ]
 
 

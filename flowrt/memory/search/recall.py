@@ -126,7 +126,9 @@ class Recall:
             await fill(self._store, self._embedder, self._index(person))
 
     def _index(self, person: Person) -> PersonIndex:
-        index = self._indexes.setdefault(person, PersonIndex(person))
+        index = self._indexes.get(person)
+        if index is None:
+            index = self._indexes[person] = PersonIndex(person)
         self._indexes.move_to_end(person)
         return index
 
