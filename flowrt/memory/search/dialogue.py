@@ -83,6 +83,8 @@ class Dialogue:
         """The scores with what each turn is given by its neighbours and for its speaker."""
         given = dict(scores)
         for number, score in scores.items():
+            if score <= 0:
+                continue
             first = QUESTION if self._asks[number] else SHARE
             _pass_on(given, self._behind, number, score, first)
             _pass_on(given, self._before, number, score, SHARE)

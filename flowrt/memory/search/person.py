@@ -195,13 +195,14 @@ class PersonIndex:
         """The best texts for a question, the best first, with their scores."""
         speaker, wanted = self.dialogue.named(terms(query))
         said = self.words.scores(wanted)
-        scale = _deviation(said, self.words.count)
+        scale = _scale(said, self.words.count)
         allowed = self._allowed(thread, kinds)
         if allowed is not None:
             said = {number: score for number, score in said.items() if allowed[number]}
-        scores = {number: score / scale for number, score in _best(said, POOL)}
+        pool = max(POOL, limit)
+        scores = {number: score / scale for number, score in _best(said, pool)}
         if meaning is not None and self.vectors is not None:
-            scores = self.vectors.add_to(scores, meaning, allowed, POOL)
+            scores = self.vectors.add_to(scores, meaning, allowed, pool)
         return _best(self.dialogue.share(scores, speaker), limit)
 
     def _allowed(self, thread: str | None, kinds: Kinds) -> bytes | None:
@@ -285,13 +286,13 @@ def fact_text(fact: Fact) -> str:
     return f"{fact.name}: {fact.value}"
 
 
-def _deviation(scores: dict[int, float], count: int) -> float:
-    """The standard deviation of the scores of all `count` texts; most have none, which is 0."""
-    if not count:
-        return 1.0
-    mean = sum(scores.values()) / count
-    squares = sum(score * score for score in scores.values()) / count
-    return math.sqrt(max(squares - mean * mean, 0.0)) or 1.0
+def _scale(scores: dict[int, float], count: int) -> float:
+    """The root mean square of the scores of all `count` texts; most have none, which is 0.
+
+    Nearly their standard deviation, but not next to nothing where all texts score alike.
+    """
+    squares = sum(score * score for score in scores.values())
+    return math.sqrt(squares / count) if squares else 1.0
 
 
 def _best(scores: dict[int, float], count: int) -> list[tuple[int, float]]:

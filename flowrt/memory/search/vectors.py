@@ -91,13 +91,16 @@ class Vectors:
         asked = np.asarray(query, dtype=np.float32)
         near = self._rows[: len(numbers)] @ (asked / (float(np.linalg.norm(asked)) or 1.0))
         near = (near - near.mean()) * (MEANING / (float(near.std()) or 1.0))
-        total = np.zeros(max(int(numbers.max()), max(scores, default=0)) + 1, dtype=np.float32)
+        last = max(int(numbers.max()), max(scores, default=0))
+        total = np.full(last + 1, -np.inf, dtype=np.float32)
         total[numbers] = near
         if scores:
             said = np.fromiter(scores, dtype=np.int64, count=len(scores))
-            total[said] += np.fromiter(scores.values(), dtype=np.float32, count=len(scores))
+            words = np.fromiter(scores.values(), dtype=np.float32, count=len(scores))
+            # A text that waits for its vector is ranked as one of middling nearness.
+            total[said] = words + np.where(np.isfinite(total[said]), total[said], 0)
         if among is not None:
             may = np.frombuffer(among, dtype=np.bool_)
             total = np.where(may[: len(total)], total, -np.inf)
         top = np.argpartition(-total, best)[:best] if best < len(total) else np.arange(len(total))
-        return {int(number): float(total[number]) for number in top if total[number] > 0}
+        return {int(number): float(total[number]) for number in top if total[number] > -np.inf}
