@@ -1,6 +1,6 @@
-"""Milliseconds of a search by words and by meaning, over 1,000 to 100,000 turns of one person.
+"""What a search by words and by meaning costs, over 1,000 to 100,000 turns of one person.
 
-Cold is the first search of a process, which builds the index; after one new turn it is extended.
+Milliseconds are of processor time. Cold is the first search of a process, which builds the index; after one new turn it is extended.
 The turns are random words, as often as words of a language are: the n-th with a frequency of 1/n.
 """
 
@@ -77,9 +77,7 @@ async def main() -> None:
             stored += THREAD
         for by, embedder in (("words", None), ("meaning", Embedder(model))):
             recall = Recall(store, embedder)
-            began = time.perf_counter()
-            await recall.search(PERSON, text(6))
-            cold = time.perf_counter() - began
+            (cold,) = await _times(recall, [text(6)])
             warm = await _times(recall, [text(6) for _ in range(QUERIES)])
             extended = []
             for _ in range(5):
@@ -90,7 +88,7 @@ async def main() -> None:
                 "search",
                 by=by,
                 turns=size,
-                cold_ms=round(1000 * cold, 1),
+                cold_ms=round(cold, 1),
                 warm_ms=median(warm),
                 after_a_turn_ms=median(extended),
                 index_mb=round(recall.footprint / 1e6, 1),
@@ -100,9 +98,10 @@ async def main() -> None:
 async def _times(recall: Recall, queries: list[str]) -> list[float]:
     times = []
     for query in queries:
-        began = time.perf_counter()
+        # Of the processor: what else the machine does is not the search's.
+        began = time.process_time()
         await recall.search(PERSON, query)
-        times.append(1000 * (time.perf_counter() - began))
+        times.append(1000 * (time.process_time() - began))
     return times
 
 
