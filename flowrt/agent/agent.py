@@ -93,7 +93,7 @@ class Agent:
             _log.info(
                 "an answer found no call that waits for it",
                 block=self._spec.label,
-                authorization=authorization,
+                answered=authorization,
                 allowed=allowed,
             )
         return True

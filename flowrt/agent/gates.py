@@ -183,9 +183,13 @@ class Gates:
 
     async def _first(self, answer: asyncio.Future[bool], deadline: float) -> None:
         """Wait for the answer or the deadline, whichever is first."""
-        clock = self._run.clock
-        timer = asyncio.ensure_future(clock.sleep(max(0.0, deadline - clock.monotonic())))
+        timer = asyncio.create_task(self._until(deadline))
         try:
             await asyncio.wait((answer, timer), return_when=asyncio.FIRST_COMPLETED)
         finally:
             timer.cancel()
+
+    async def _until(self, deadline: float) -> None:
+        # Counted when the task begins: the clock may have moved on since it was made.
+        clock = self._run.clock
+        await clock.sleep(max(0.0, deadline - clock.monotonic()))

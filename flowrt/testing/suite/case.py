@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,8 @@ from flowrt.testing.suite.check import (
 from flowrt.testing.suite.clock import CaseClock
 from flowrt.testing.suite.compare import differences, shown
 from flowrt.testing.suite.load import SuiteFile
-from flowrt.testing.suite.model import Case, MemoryCheck, Turn
+from flowrt.testing.suite.meanwhile import Companion, TurnEvents
+from flowrt.testing.suite.model import Case, Input, Meanwhile, MemoryCheck, Turn
 from flowrt.testing.suite.recording import Entry
 from flowrt.testing.suite.standins import Cast
 from flowrt.testing.suite.world import Configs, make_service
@@ -96,18 +97,6 @@ async def run_case(
         result.status = "failed" if result.failures else "passed"
     result.elapsed = time.perf_counter() - began
     return result
-
-
-class _Events:
-    """Collects the events of agents."""
-
-    delta: None = None
-
-    def __init__(self) -> None:
-        self.seen: list[dict[str, Any]] = []
-
-    def event(self, event: dict[str, Any]) -> None:
-        self.seen.append(event)
 
 
 class _Played:
@@ -190,19 +179,26 @@ class _Played:
             self._clock.set(turn.now)
         self._clock.advance(turn.after)
         self._log.requests.clear()
-        events = _Events()
-        result = await self._invoke(turn, events)
+        events = TurnEvents()
+        given = turn.input
+        message = self._suite.inputs[given] if isinstance(given, str) else given
+        flow = turn.flow or self._case.flow or self._suite.flow
+
+        def send(entry: Meanwhile, data: Any) -> Awaitable[Result]:
+            return self._invoke(entry.flow or flow, Input(data=data), TurnEvents())
+
+        companion = Companion(turn.meanwhile, events, self._clock, send)
+        result, failures = await companion.beside(
+            self._invoke(flow, message, events), f"{place}meanwhile"
+        )
         self._result.outcome = outcome_json(result)
-        failures = check_result(turn.expect, result, f"{place}expect")
+        failures += check_result(turn.expect, result, f"{place}expect")
         failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
         failures += check_events(turn.events, events.seen, f"{place}events")
         self._result.failures += failures
 
-    async def _invoke(self, turn: Turn, events: _Events) -> Result:
-        given = turn.input
-        message = self._suite.inputs[given] if isinstance(given, str) else given
+    async def _invoke(self, flow: str, message: Input, events: TurnEvents) -> Result:
         timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
-        flow = turn.flow or self._case.flow or self._suite.flow
         try:
             async with asyncio.timeout(timeout or None):
                 return await self._service.invoke(
