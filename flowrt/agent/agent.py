@@ -51,9 +51,9 @@ class Agent:
             return _ended(message)
         if self._answers(message, running):
             return _ended(message)
-        # Only now: a message that stops a run or answers it need not hold what `input` looks for.
+        # Not before: a message that only stops a run, or answers it, has nothing to say.
         opening = opening_turn(message, self._spec.opening)
-        if self._merges(memory, running, opening):
+        if self._merges(memory, running, message, opening):
             return _ended(message)
         self._warn_of_another(running, name)
         space = run.storage.space(tier)
@@ -98,13 +98,16 @@ class Agent:
             )
         return True
 
-    def _merges(self, memory: MemorySpec, running: LiveRun | None, opening: str) -> bool:
-        return (
-            memory.policy == "merge"
-            and running is not None
-            and running.address == self._spec.address
-            and running.hand_over(opening)
-        )
+    def _merges(
+        self, memory: MemorySpec, running: LiveRun | None, message: Message, opening: str
+    ) -> bool:
+        if memory.policy != "merge" or running is None or running.address != self._spec.address:
+            return False
+        files = self._spec.media.read(message, "ai-agent")
+        if files.told:
+            # A run takes files with its opening turn only; the model can at least ask for them.
+            opening += f"\n[came with this message and cannot be shown now: {files.told}]"
+        return running.hand_over(opening)
 
     def _warn_of_another(self, running: LiveRun | None, name: str) -> None:
         if running is not None and running.address != self._spec.address:
@@ -130,17 +133,19 @@ class Agent:
         live = LiveRun(self._spec.address, conversation)
         memory = self._spec.memory
         wait = 0.0 if memory is not None and memory.policy == "reject" else None
-        async with hold(
-            space,
-            PREFIX + name,
-            wait=wait,
-            on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
-        ):
-            runs.add(live)
-            try:
+        # Before it has the conversation: a message that comes right behind must find it.
+        runs.offer(live)
+        try:
+            async with hold(
+                space,
+                PREFIX + name,
+                wait=wait,
+                on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
+            ):
+                runs.add(live)
                 yield live
-            finally:
-                runs.remove(live)
+        finally:
+            runs.remove(live)
 
 
 def _ended(message: Message) -> Message:

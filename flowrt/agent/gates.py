@@ -169,8 +169,8 @@ class Gates:
                 expiresInSeconds=int(patience) if patience.is_integer() else patience,
             )
             self._events.check()
-            await self._first(answer, deadline)
-            if not answer.done():
+            await self._wait(answer, deadline)
+            if answer.cancelled():
                 _log.info("nobody answered a gated call in time",
                           block=self._spec.label, tool=call["name"])  # fmt: skip
                 return None
@@ -181,15 +181,16 @@ class Gates:
         )
         return allowed
 
-    async def _first(self, answer: asyncio.Future[bool], deadline: float) -> None:
-        """Wait for the answer or the deadline, whichever is first."""
-        timer = asyncio.create_task(self._until(deadline))
+    async def _wait(self, answer: asyncio.Future[bool], deadline: float) -> None:
+        """Wait for the answer, which the deadline cancels where it is first."""
+        timer = asyncio.create_task(self._expire(answer, deadline))
         try:
-            await asyncio.wait((answer, timer), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([answer])
         finally:
             timer.cancel()
 
-    async def _until(self, deadline: float) -> None:
+    async def _expire(self, answer: asyncio.Future[bool], deadline: float) -> None:
         # Counted when the task begins: the clock may have moved on since it was made.
         clock = self._run.clock
         await clock.sleep(max(0.0, deadline - clock.monotonic()))
+        answer.cancel()

@@ -115,12 +115,16 @@ class LiveRuns:
         self._runs: dict[str, LiveRun] = {}
 
     def get(self, conversation: str) -> LiveRun | None:
-        """The run that works this conversation now."""
+        """The run that works this conversation now, or will next."""
         return self._runs.get(conversation)
 
     def answer(self, authorization: str, allowed: bool) -> bool:
         """Answer a gated call of whichever run waits for it; False where none does."""
         return any(run.decisions.answer(authorization, allowed) for run in self._runs.values())
+
+    def offer(self, run: LiveRun) -> None:
+        """Make a run reachable that waits for its conversation, where no other is."""
+        self._runs.setdefault(run.conversation, run)
 
     def add(self, run: LiveRun) -> None:
         """Make a run reachable."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -15,6 +16,7 @@ from flowrt.memory.transcript import Thread
 from flowrt.observe.trace import Trace
 from flowrt.service import Service
 from flowrt.testing import FakeMessagesAPI, FakeReply
+from flowrt.testing.replies import Gate
 from tests.services import agent, load, say
 
 PNG = base64.b64encode(b"\x89PNG picture").decode()
@@ -248,3 +250,21 @@ async def test_a_large_file_in_a_variable_does_not_hide_the_others_from_a_trace(
     last = json.loads(lines[-1])
     assert {"mine": 1} == last["vars"]
     assert last["truncated"]
+
+
+async def test_files_of_a_message_that_joins_a_live_run_are_named_to_the_model(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    gate = Gate()
+    api.add(FakeReply(text="Wait.", hold=gate), "Both.")
+    async with load(tmp_path, seeing(api, threadPolicy="merge")) as service:
+        first = asyncio.create_task(service.invoke("chat", say("Hi.")))
+        await gate.reached()
+        await service.invoke("chat", show(CAT))
+        gate.open()
+        await first
+    told = api.bodies[1]["messages"][-1]["content"][0]["text"]
+    assert (
+        "What is it?\n"
+        "[came with this message and cannot be shown now: cat.png (image/png, 12 bytes)]"
+    ) == told

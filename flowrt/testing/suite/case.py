@@ -21,7 +21,7 @@ from flowrt.memory.transcript import Thread
 from flowrt.message import Message, Outcome
 from flowrt.observe.log import capture_logs
 from flowrt.observe.trace import Trace
-from flowrt.service import Result, Service
+from flowrt.service import GRACE, Result, Service
 from flowrt.storage.objects import PREFIX
 from flowrt.testing.suite.asked import ModelLog
 from flowrt.testing.suite.check import (
@@ -118,6 +118,7 @@ class _Played:
         self._path = file.path
         self._clock = CaseClock()
         self._log = ModelLog()
+        self._events = TurnEvents()
         scripts = {**file.suite.models, **case.models}
         self._cast = Cast(
             scripts,
@@ -159,13 +160,17 @@ class _Played:
             yield
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
-        async with self._service:
+        sources = self._suite.sources if self._case.sources is None else self._case.sources
+        await self._service.start(sources=sources, trace=self._trace, watcher=self._events)
+        try:
+            # Background work takes its first step, so that `after` finds it waiting.
+            await asyncio.sleep(0)
             for number, turn in enumerate(turns, 1):
                 place = f"turn {number}: " if self._case.turns else ""
                 await self._turn(turn, place)
-            # What runs in the background belongs to the case, and is seen by its spies.
-            await self._service.drain()
             await self._at_the_end(probe)
+        finally:
+            await self._service.stop()
 
     def _plan(self) -> DebugPlan:
         mocks = {**self._suite.mocks, **self._case.mocks}
@@ -178,31 +183,44 @@ class _Played:
         if turn.now is not None and turn is not self._case:
             self._clock.set(turn.now)
         self._clock.advance(turn.after)
+        await self._settle()
         self._log.requests.clear()
-        events = TurnEvents()
+        self._events.begin()
         given = turn.input
         message = self._suite.inputs[given] if isinstance(given, str) else given
         flow = turn.flow or self._case.flow or self._suite.flow
 
         def send(entry: Meanwhile, data: Any) -> Awaitable[Result]:
-            return self._invoke(entry.flow or flow, Input(data=data), TurnEvents())
+            return self._invoke(entry.flow or flow, Input(data=data))
 
-        companion = Companion(turn.meanwhile, events, self._clock, send)
-        result, failures = await companion.beside(
-            self._invoke(flow, message, events), f"{place}meanwhile"
-        )
+        companion = Companion(turn.meanwhile, self._events, self._clock, send)
+        result, failures = await companion.beside(self._invoke(flow, message), f"{place}meanwhile")
+        # What a message sets going in the background belongs to its turn, requests included, and
+        # is seen by the spies.
+        await self._service.drain()
         self._result.outcome = outcome_json(result)
         failures += check_result(turn.expect, result, f"{place}expect")
         failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
-        failures += check_events(turn.events, events.seen, f"{place}events")
+        failures += check_events(turn.events, self._events.seen, f"{place}events")
         self._result.failures += failures
 
-    async def _invoke(self, flow: str, message: Input, events: TurnEvents) -> Result:
+    async def _settle(self) -> None:
+        """See to the end what the time that has passed has brought about."""
+        try:
+            async with asyncio.timeout(GRACE):
+                await self._clock.settle()
+        except TimeoutError:
+            raise CannotRun(
+                f"what waited for the time of `after` or `now` is still at work {GRACE:g} s later"
+            ) from None
+        await self._service.drain()
+
+    async def _invoke(self, flow: str, message: Input) -> Result:
         timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
         try:
             async with asyncio.timeout(timeout or None):
                 return await self._service.invoke(
-                    flow, message.data, message.vars, watcher=events, trace=self._trace
+                    flow, message.data, message.vars, watcher=self._events, trace=self._trace
                 )
         except TimeoutError:
             error = FlowError(f"the flow took longer than the timeout of {timeout:g}s")

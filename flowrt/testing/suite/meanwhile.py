@@ -17,7 +17,10 @@ Send = Callable[[Meanwhile, Any], Awaitable[Result]]
 
 
 class TurnEvents:
-    """Collects the events of the agents of one turn, and lets others wait for them."""
+    """Collects the events of agents, turn by turn, and lets others wait for them.
+
+    Also those of agents that a message of a source has reached.
+    """
 
     delta: None = None
 
@@ -29,6 +32,11 @@ class TurnEvents:
     def event(self, event: dict[str, Any]) -> None:
         self.seen.append(event)
         self._changed.set()
+
+    def begin(self) -> None:
+        """A turn begins: what came before it is forgotten."""
+        self.seen.clear()
+        self._closed = False
 
     def close(self) -> None:
         """The turn has ended: no more events come."""
@@ -85,7 +93,10 @@ class Companion:
                 if found is None:
                     return [*failures, self._missed(entry.on, at + 1, path)]
                 at = found
-            self._clock.advance(entry.after)
+            if entry.after:
+                self._clock.advance(entry.after)
+                # What was to happen by then has happened when the message comes.
+                await asyncio.sleep(0)
             failures += await self._sent(entry, at, path)
         return failures
 
