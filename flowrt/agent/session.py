@@ -8,6 +8,7 @@ from typing import Any
 
 from flowrt.agent.compactor import Compactor
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.media import NO_FILES, Files, Opening
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.errors import StoreError
@@ -55,8 +56,9 @@ class Session:
         self._compactor = Compactor(spec, message, run, events)
         self._total = 0
         self._stored = 0
+        self._opening: Opening | None = None
 
-    async def open(self, text: str) -> None:
+    async def open(self, text: str, files: Files = NO_FILES) -> None:
         """Load the thread and add the opening turn. Raises `StoreError` where it cannot load."""
         if self._thread is not None:
             self._seen = await self._thread.load()
@@ -64,7 +66,8 @@ class Session:
             self._total = tokens_of(self.entries)
             self._stored = len(self.entries)
             self.meter = Meter(self._spec.fixed, self._seen.reading)
-        self.add(user_entry(text))
+        self._opening = Opening(user_entry(text), files)
+        self.add(self._opening.entry)
 
     def add(self, entry: Entry) -> None:
         """Add one entry of this run; one without content is left out, no request may hold it."""
@@ -73,10 +76,18 @@ class Session:
             entry.added = True
             self._total += entry.tokens
 
+    def _seen_files(self) -> None:
+        """What came with the opening turn was sent once, unless it is to be kept."""
+        if self._opening is None or self._spec.media.keep:
+            return
+        if self._opening.drop_files():
+            self._total = tokens_of(self.entries)
+
     def add_reply(self, reply: Reply) -> None:
         """Learn from a reply's usage, then add it."""
         if reply.usage is not None:
             self.meter.measure(self._total, reply.usage.prompt_tokens)
+        self._seen_files()
         self.add(assistant_entry(reply.content))
 
     async def fit(self, iteration: int, *, limit: int | None = None) -> bool:
@@ -122,6 +133,7 @@ class Session:
         """
         if self._thread is None:
             return
+        self._seen_files()
         if reason:
             self._close(reason)
             self._total = tokens_of(self.entries)

@@ -152,6 +152,52 @@ def test_chat_streams_text_and_shows_tools_and_the_gauge(
     assert "of 200,000 tokens" in done.stdout
 
 
+@pytest.mark.parametrize(("typed", "paid"), [("y", True), ("yes", True), ("", False), ("n", False)])
+def test_chat_asks_whether_a_gated_call_may_run(
+    flowrt: Flowrt, service_file: Write, typed: str, paid: bool
+) -> None:
+    tool = {
+        "name": "pay",
+        "description": "Pays.",
+        "authorize": "true",
+        "process": [{"type": "set-payload", "value": '"paid"'}],
+    }
+    settings = {
+        "memoryThreadId": "body.threadId",
+        "authorizeId": "null",
+        "authorizeAllow": "false",
+        "events": {"process": []},
+        "tools": [tool],
+    }
+    replies = [FakeReply(tool_calls=[{"name": "pay", "input": {"x": 1}}]), "So be it."]
+    with FakeMessagesAPI(replies) as api:
+        service_file(agent(api.base_url, **settings))
+        done = flowrt(
+            "chat", "--config", "service.yaml", "--flow", "chat",
+            stdin=f"Pay.\n{typed}\n/quit\n".encode(),
+        )  # fmt: skip
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "[pay waits to be allowed]" in done.stdout
+    [result] = api.bodies[1]["messages"][-1]["content"]
+    assert paid is ("is_error" not in result)
+
+
+def test_in_chat_the_end_of_input_denies(flowrt: Flowrt, service_file: Write) -> None:
+    tool = {"name": "pay", "description": "Pays.", "authorize": "true", "process": []}
+    settings = {
+        "memoryThreadId": "body.threadId",
+        "authorizeId": "null",
+        "authorizeAllow": "false",
+        "events": {"process": []},
+        "tools": [tool],
+    }
+    replies = [FakeReply(tool_calls=[{"name": "pay", "input": {}}]), "So be it."]
+    with FakeMessagesAPI(replies) as api:
+        service_file(agent(api.base_url, **settings))
+        flowrt("chat", "--config", "service.yaml", "--flow", "chat", stdin=b"Pay.\n")
+    assert "not approved" in api.bodies[1]["messages"][-1]["content"][0]["content"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT to send on Windows")
 def test_an_interrupt_in_chat_stops_the_turn_and_not_the_program(
     service_file: Write, tmp_path: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,8 @@ from flowrt.testing.suite.check import (
 from flowrt.testing.suite.clock import CaseClock
 from flowrt.testing.suite.compare import differences, shown
 from flowrt.testing.suite.load import SuiteFile
-from flowrt.testing.suite.model import Case, MemoryCheck, Turn
+from flowrt.testing.suite.meanwhile import Companion, TurnEvents
+from flowrt.testing.suite.model import Case, Input, Meanwhile, MemoryCheck, Turn
 from flowrt.testing.suite.recording import Entry
 from flowrt.testing.suite.standins import Cast
 from flowrt.testing.suite.world import Configs, make_service
@@ -98,18 +99,6 @@ async def run_case(
     return result
 
 
-class _Events:
-    """Collects the events of agents, also of those that a source's message has reached."""
-
-    delta: None = None
-
-    def __init__(self) -> None:
-        self.seen: list[dict[str, Any]] = []
-
-    def event(self, event: dict[str, Any]) -> None:
-        self.seen.append(event)
-
-
 class _Played:
     """One run of a case."""
 
@@ -129,7 +118,7 @@ class _Played:
         self._path = file.path
         self._clock = CaseClock()
         self._log = ModelLog()
-        self._events = _Events()
+        self._events = TurnEvents()
         scripts = {**file.suite.models, **case.models}
         self._cast = Cast(
             scripts,
@@ -196,13 +185,21 @@ class _Played:
         self._clock.advance(turn.after)
         await self._settle()
         self._log.requests.clear()
-        self._events.seen.clear()
-        result = await self._invoke(turn)
+        self._events.begin()
+        given = turn.input
+        message = self._suite.inputs[given] if isinstance(given, str) else given
+        flow = turn.flow or self._case.flow or self._suite.flow
+
+        def send(entry: Meanwhile, data: Any) -> Awaitable[Result]:
+            return self._invoke(entry.flow or flow, Input(data=data))
+
+        companion = Companion(turn.meanwhile, self._events, self._clock, send)
+        result, failures = await companion.beside(self._invoke(flow, message), f"{place}meanwhile")
         # What a message sets going in the background belongs to its turn, requests included, and
         # is seen by the spies.
         await self._service.drain()
         self._result.outcome = outcome_json(result)
-        failures = check_result(turn.expect, result, f"{place}expect")
+        failures += check_result(turn.expect, result, f"{place}expect")
         failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
         failures += check_events(turn.events, self._events.seen, f"{place}events")
         self._result.failures += failures
@@ -218,11 +215,8 @@ class _Played:
             ) from None
         await self._service.drain()
 
-    async def _invoke(self, turn: Turn) -> Result:
-        given = turn.input
-        message = self._suite.inputs[given] if isinstance(given, str) else given
+    async def _invoke(self, flow: str, message: Input) -> Result:
         timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
-        flow = turn.flow or self._case.flow or self._suite.flow
         try:
             async with asyncio.timeout(timeout or None):
                 return await self._service.invoke(

@@ -17,7 +17,8 @@ def reproduce(file: SuiteFile, case: Case, *, played: bool) -> str:
     `played` says that models were stood in for, which `invoke` cannot do.
     """
     suite = file.suite
-    if case.turns or played or suite.now or case.now or suite.sources or case.sources:
+    alone = not (case.turns or case.meanwhile)
+    if not alone or played or suite.now or case.now or suite.sources or case.sources:
         return shlex.join(["flowrt", "test", str(file.path), "--case", case.name, "-v"])
     given = suite.inputs[case.input] if isinstance(case.input, str) else case.input
     env = {**suite.env, **case.env}
