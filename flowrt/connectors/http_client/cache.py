@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -18,7 +19,7 @@ def key_of(url: str, headers: Mapping[str, str]) -> Key:
 
 
 class AnswerCache(Generic[T]):
-    """At most `most` answers, each for `ttl` seconds; the longest unused go first."""
+    """At most `most` answers, each for `ttl` seconds, 0: for ever; the longest unused go first."""
 
     def __init__(self, ttl: float, most: int) -> None:
         self._ttl = ttl
@@ -39,7 +40,7 @@ class AnswerCache(Generic[T]):
 
     def put(self, key: Key, answer: T, now: float) -> None:
         """Keep an answer that came at `now`."""
-        self._entries[key] = (now + self._ttl, answer)
+        self._entries[key] = (now + self._ttl if self._ttl else math.inf, answer)
         self._entries.move_to_end(key)
         while len(self._entries) > self._most:
             self._entries.popitem(last=False)

@@ -18,7 +18,7 @@ from flowrt.connectors.http_client.settings import HttpClientSettings, header_pr
 from flowrt.errors import ConnectorError, FlowError, FlowrtError, describe
 from flowrt.llm.retry import retry_after
 from flowrt.observe.log import get_logger
-from flowrt.observe.masking import MASK, mask_text
+from flowrt.observe.masking import MASK, SHORTEST, mask_text
 
 if TYPE_CHECKING:
     import httpx2
@@ -72,7 +72,7 @@ class HttpClient:
     def masked(self, text: str) -> str:
         """`text` without the secrets of this connector: servers repeat what they were sent."""
         for secret in self._auth.secrets:
-            if secret:
+            if len(secret) >= SHORTEST:
                 text = text.replace(secret, MASK)
         return mask_text(text)
 

@@ -128,7 +128,7 @@ class Cache(Settings):
     """Answers that are used again."""
 
     enabled: bool = Field(default=False, description="Whether answers to GET are kept.")
-    ttl: Duration = Field(default=60.0, gt=0, description="How long an answer is used.")
+    ttl: Duration = Field(default=60.0, description="How long an answer is used; 0: for ever.")
     max_entries: int = Field(
         default=256, ge=1, description="How many; the longest unused go first."
     )
