@@ -102,7 +102,8 @@ async def test_query_and_headers_are_expressions_and_null_leaves_them_out(tmp_pa
     with web(says({})) as api:
         await answer(tmp_path, api.url, block, {"q": "a&b=c ?#ü"})
     assert [
-        ("fixed", "1"), ("q", "a&b=c ?#ü"), ("tag", "a"), ("tag", "b"), ("n", "2"), ("flag", "true"),
+        ("fixed", "1"), ("q", "a&b=c ?#ü"), ("tag", "a"), ("tag", "b"), ("n", "2"),
+        ("flag", "true"),
     ] == parse_qsl(api.call.query)  # fmt: skip
     assert ("1", "a, b") == (api.call.headers["x-n"], api.call.headers["x-list"])
     assert "x-none" not in api.call.headers
