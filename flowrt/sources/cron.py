@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -33,7 +33,10 @@ class CronSettings(Settings):
     schedule: ScheduleField = Field(
         description="Six fields (second minute hour day month weekday), `@every 5m`, `@hourly`, …"
     )
-    timezone: Zone = Field(default=UTC, description="Whose clocks the fields are read on.")
+    # As text, which a schema can show; `Zone` makes the zone of it.
+    timezone: Zone = Field(
+        default="UTC", validate_default=True, description="Whose clocks the fields are read on."
+    )
     payload: expr_over("settings") | None = Field(  # type: ignore[valid-type]
         default=None,
         description="The body, an expression over `now` and `settings`; else the body is null.",

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus, urlencode
 
 from flowrt.clock import Clock
 from flowrt.connectors.http_client.exchange import Answer
-from flowrt.connectors.http_client.settings import Basic, Bearer, Credentials, OAuth2
+from flowrt.connectors.http_client.settings import BasicAuth, BearerAuth, Credentials, OAuth2Auth
 from flowrt.errors import ConnectorError
 
 EARLY = 30.0
@@ -57,19 +57,19 @@ def auth_of(name: str, settings: Credentials | None) -> Auth:
     match settings:
         case None:
             return Fixed("", [])
-        case Bearer():
+        case BearerAuth():
             return Fixed(f"Bearer {settings.token}", [settings.token])
-        case Basic():
+        case BasicAuth():
             header = _basic(settings.username, settings.password)
             return Fixed(header, [settings.password, header.removeprefix("Basic ")])
-        case OAuth2():
+        case OAuth2Auth():
             return ClientCredentials(name, settings)
 
 
 class ClientCredentials:
     """A token that is fetched when one is needed, and used until shortly before it ends."""
 
-    def __init__(self, name: str, settings: OAuth2) -> None:
+    def __init__(self, name: str, settings: OAuth2Auth) -> None:
         self._name = name
         self._settings = settings
         self._header = ""

@@ -70,14 +70,14 @@ BaseURL = Annotated[str, AfterValidator(_absolute)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
 
 
-class Bearer(Settings):
+class BearerAuth(Settings):
     """A token that is sent as it is."""
 
     type: Literal["bearer"] = Field(description="Sends `Authorization: Bearer <token>`.")
     token: str = Field(min_length=1, description="The token; write it as `${API_TOKEN}`.")
 
 
-class Basic(Settings):
+class BasicAuth(Settings):
     """A user and a password."""
 
     type: Literal["basic"] = Field(description="Sends user and password with each request.")
@@ -91,7 +91,7 @@ class Basic(Settings):
         return self
 
 
-class OAuth2(Settings):
+class OAuth2Auth(Settings):
     """The client credentials grant."""
 
     type: Literal["oauth2"] = Field(description="Fetches a token with a client's credentials.")
@@ -101,10 +101,10 @@ class OAuth2(Settings):
     scopes: list[str] = Field(default_factory=list, description="What the token is to allow.")
 
 
-Credentials = Annotated[Bearer | Basic | OAuth2, Field(discriminator="type")]
+Credentials = Annotated[BearerAuth | BasicAuth | OAuth2Auth, Field(discriminator="type")]
 
 
-class Retry(Settings):
+class RetryOn429(Settings):
     """When a request is sent again."""
 
     max_attempts: int = Field(default=3, ge=1, le=100, description="Attempts, the first included.")
@@ -113,7 +113,7 @@ class Retry(Settings):
     )
 
 
-class Pool(Settings):
+class ConnectionPool(Settings):
     """Connections that are kept for the next request."""
 
     max_idle_conns: int = Field(
@@ -124,7 +124,7 @@ class Pool(Settings):
     disable_keep_alives: bool = Field(default=False, description="Open a connection per request.")
 
 
-class Cache(Settings):
+class AnswersKept(Settings):
     """Answers that are used again."""
 
     enabled: bool = Field(default=False, description="Whether answers to GET are kept.")
@@ -147,10 +147,26 @@ class HttpClientSettings(Settings):
     max_response_bytes: int = Field(
         default=1024 * 1024, ge=1, description="A longer answer fails the request."
     )
-    auth: Credentials | None = Field(default=None, description="`bearer`, `basic` or `oauth2`.")
-    retry: Retry = Field(default_factory=Retry, description="Of 429 only; `Retry-After` is kept.")
-    pool: Pool = Field(default_factory=Pool, description="Connections that are kept.")
-    cache: Cache = Field(default_factory=Cache, description="Of GET, answered with 200.")
+    auth: Credentials | None = Field(
+        default=None,
+        description="`{type: bearer, token}`, `{type: basic, username, password}` or "
+        "`{type: oauth2, tokenURL, clientID, clientSecret, scopes}`.",
+    )
+    retry: RetryOn429 = Field(
+        default_factory=RetryOn429,
+        description="Of 429 only, when `Retry-After` says: `maxAttempts` (3), the first included, "
+        "and `maxBackoff` (30s); where the server asks for more, that was the last.",
+    )
+    pool: ConnectionPool = Field(
+        default_factory=ConnectionPool,
+        description="Connections that are kept: `maxIdleConns` (100), `maxIdleConnsPerHost` (100), "
+        "`idleConnTimeout` (90s), `disableKeepAlives` (false).",
+    )
+    cache: AnswersKept = Field(
+        default_factory=AnswersKept,
+        description="Of GET answered with 200: `enabled` (false), `ttl` (60s; 0: for ever), "
+        "`maxEntries` (256).",
+    )
     deny_private: bool = Field(
         default=False,
         description="Refuse hosts that resolve to a private, loopback or link-local address. "
