@@ -220,7 +220,12 @@ class _Played:
         try:
             async with asyncio.timeout(timeout or None):
                 return await self._service.invoke(
-                    flow, message.data, message.vars, watcher=self._events, trace=self._trace
+                    flow,
+                    message.body,
+                    message.vars,
+                    raw=message.content_type is not None,
+                    watcher=self._events,
+                    trace=self._trace,
                 )
         except TimeoutError:
             error = FlowError(f"the flow took longer than the timeout of {timeout:g}s")

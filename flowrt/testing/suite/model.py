@@ -49,6 +49,22 @@ class Input(Settings):
 
     data: Plain = Field(default=None, description="The body.")
     vars: dict[str, Plain] = Field(default_factory=dict, description="The variables.")
+    content_type: str | None = Field(
+        default=None, description="Send `data`, a text, as raw content of this type."
+    )
+
+    @model_validator(mode="after")
+    def _raw_is_text(self) -> Self:
+        if self.content_type is not None and not isinstance(self.data, str):
+            raise PydanticCustomError("raw", "with contentType, data must be a text")
+        return self
+
+    @property
+    def body(self) -> Any:
+        """The body that is sent."""
+        if self.content_type is None:
+            return self.data
+        return {"contentType": self.content_type, "rawData": self.data}
 
 
 class MessageCheck(Settings):

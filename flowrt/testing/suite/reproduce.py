@@ -37,7 +37,10 @@ def reproduce(file: SuiteFile, case: Case, *, played: bool) -> str:
 
 
 def _message(given: Input) -> list[str]:
-    arguments = ["--data", _json(given.data)]
+    if given.content_type is None:
+        arguments = ["--data", _json(given.data)]
+    else:
+        arguments = ["--content-type", given.content_type, "--data", given.data]
     return [*arguments, "--vars", _json(given.vars)] if given.vars else arguments
 
 
