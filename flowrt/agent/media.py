@@ -35,7 +35,6 @@ _ENDINGS = {
     "text/plain": "txt",
 }
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*?;base64,", re.IGNORECASE)
-_SPACE = re.compile(r"\s+")
 
 _log = get_logger("flowrt.agent.media")
 
@@ -196,7 +195,7 @@ def _mime_type(given: Any, place: str) -> str:
 
 def _base64(data: str, place: str) -> str:
     """The data without line breaks. Raises `FlowError` where it is not base64."""
-    bare = _SPACE.sub("", data)
+    bare = "".join(data.split())
     if len(bare) > MAX_BYTES * 2:
         raise FlowError(f"{place}.data: the file is over {MAX_BYTES // 1024**2} MiB")
     try:

@@ -76,18 +76,19 @@ class Session:
             entry.added = True
             self._total += entry.tokens
 
-    def _seen_files(self) -> None:
-        """What came with the opening turn was sent once, unless it is to be kept."""
-        if self._opening is None or self._spec.media.keep:
-            return
-        if self._opening.drop_files():
-            self._total = tokens_of(self.entries)
+    def _drop_files(self) -> bool:
+        """What came with the opening turn is sent once, unless it is kept; whether it went now."""
+        if self._opening is None or self._spec.media.keep or not self._opening.drop_files():
+            return False
+        self._total = tokens_of(self.entries)
+        return True
 
     def add_reply(self, reply: Reply) -> None:
         """Learn from a reply's usage, then add it."""
-        if reply.usage is not None:
+        # A prompt with files says nothing of those without them: a long PDF was taken for a part of
+        # what rides on every request, and the next save pruned the whole conversation.
+        if not self._drop_files() and reply.usage is not None:
             self.meter.measure(self._total, reply.usage.prompt_tokens)
-        self._seen_files()
         self.add(assistant_entry(reply.content))
 
     async def fit(self, iteration: int, *, limit: int | None = None) -> bool:
@@ -133,7 +134,7 @@ class Session:
         """
         if self._thread is None:
             return
-        self._seen_files()
+        self._drop_files()
         if reason:
             self._close(reason)
             self._total = tokens_of(self.entries)

@@ -26,9 +26,12 @@ class Keyboard:
             self._reading = asyncio.ensure_future(asyncio.to_thread(_read_line, shown))
         elif shown:
             print(f"\n{shown}", end="", flush=True)
-        line = await asyncio.shield(self._reading)
-        self._reading = None
-        return line
+        reading = self._reading
+        try:
+            return await asyncio.shield(reading)
+        finally:
+            if reading.done():
+                self._reading = None
 
 
 class GateKeeper:

@@ -195,6 +195,19 @@ async def test_a_large_picture_is_no_large_prompt(api: FakeMessagesAPI, tmp_path
     assert 3 == len(api.bodies[1]["messages"])
 
 
+async def test_a_long_document_that_is_gone_does_not_count_for_what_follows(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    usage = {"inputTokens": 19_000, "outputTokens": 10}
+    api.add("Hello.", FakeReply(text="A bill.", usage=usage), "Yes.")
+    async with load(tmp_path, seeing(api, contextMaxTokens=20_000)) as service:
+        await service.invoke("chat", say("Hi."))
+        await service.invoke("chat", show(BILL))
+        await service.invoke("chat", say("Sure? " + "Really? " * 2000))
+        assert 6 == len(await stored(service))
+    assert 5 == len(api.bodies[2]["messages"])
+
+
 async def test_what_the_model_produces_is_collected_over_the_run(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
