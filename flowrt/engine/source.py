@@ -55,6 +55,11 @@ class Source(Generic[S]):
         self.settings = settings
         self.site = site
 
+    @property
+    def waiting(self) -> int:
+        """How many messages it has taken that wait to be worked on."""
+        return 0
+
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         """Begin to deliver. Raise an error of the tree where that cannot work."""
         raise NotImplementedError
