@@ -132,9 +132,9 @@ class HttpConnector(Connector[HttpSettings]):
                 continue
             both = sorted({*other.methods} & {*endpoint.methods})
             if both or not (other.methods and endpoint.methods):
-                return f"{both[0] if both else 'every method'} {other.path}"
+                return f"{both[0] if both else 'every method'} at {other.path}"
             if other.path != endpoint.path:
-                return f"{other.path}, with other names in it"
+                return f"the same path with other names, {other.path}"
         self._endpoints.append(endpoint)
         return None
 

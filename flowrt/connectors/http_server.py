@@ -95,6 +95,7 @@ class HttpServer:
                 if connection.transport is not None:
                     connection.transport.abort()
             self._serving = None
+            _forward.flush()
 
     @property
     def url(self) -> str:
@@ -106,6 +107,11 @@ class HttpServer:
     def port(self) -> int:
         """The port."""
         return self._port
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._server.server_state.connections)
 
     def _bound(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
@@ -152,6 +158,10 @@ class _Forward(logging.Handler):
         super().__init__(logging.WARNING)
         self._no_http = Flood(_log, "requests were no HTTP and answered with 400")
 
+    def flush(self) -> None:
+        """Tell what is counted and not told yet."""
+        self._no_http.flush()
+
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage().strip()
         if text == "Invalid HTTP request received.":
@@ -166,11 +176,10 @@ class _Forward(logging.Handler):
             _log.warning(text)
 
 
+_forward = _Forward()
+
+
 def _forward_logs() -> None:
     logger = logging.getLogger("uvicorn.error")
-    # Of this event loop: a handler of another one counts on a timer that will never ring.
-    for handler in logger.handlers[:]:
-        if isinstance(handler, _Forward):
-            logger.removeHandler(handler)
-    logger.addHandler(_Forward())
+    logger.addHandler(_forward)  # once: a handler that is there already is not added again
     logger.propagate = False

@@ -241,7 +241,8 @@ class Builder:
             if chosen not in self.connectors and chosen not in self.declared:
                 kind = registry.connectors.get(name)
                 settings = self._settings_of(kind.Settings, None, table)
-                self.connectors[name] = kind(name, settings)
+                if settings is not None:
+                    self.connectors[name] = kind(name, settings)
         if chosen is None:
             return None
         if chosen not in self.connectors:

@@ -27,8 +27,8 @@ def _path(path: str) -> str:
         elif not _SEGMENT.fullmatch(segment):
             raise PydanticCustomError(
                 "path",
-                "the segment {segment} is neither text nor one {{name}} of letters, digits and _",
-                {"segment": repr(segment)},
+                "the segment {segment} is neither text nor one {name} of letters, digits and _",
+                {"segment": repr(segment), "name": "{name}"},
             )
     if len(names) != len(set(names)):
         raise PydanticCustomError("path", "a path names each of its parameters once")
