@@ -72,6 +72,9 @@ class Running:
         self._metrics = self._make_metrics()
         self._trace = self._counted(trace)
         self._watch = Watch(options.config, options.env_file) if options.watch else None
+        if self._watch is not None:
+            # Now, before anything starts: a change in the meantime is one.
+            self._watch.add(service.config)
 
     async def run(self) -> None:
         """Start everything, stay until a signal, stop everything."""
@@ -106,7 +109,6 @@ class Running:
         if self._watch is None:
             await self._ending.wait()
             return
-        self._watch.add(self._service.config)
         while not self._ending.is_set():
             try:
                 async with asyncio.timeout(LOOK):
