@@ -140,6 +140,11 @@ class Served:
         """Bytes of memory that are its own."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
+    def cpu(self) -> float:
+        """Seconds of processor time it has used: what other processes do does not count."""
+        used = psutil.Process(self.process.pid).cpu_times()
+        return float(used.user + used.system)
+
     def stop(self) -> None:
         """End it."""
         self.process.terminate()
@@ -180,10 +185,13 @@ def requests() -> None:
     """Both servers in turn, so that what else the machine does meets both."""
     servers = {"bare": Served(serve_bare), "flow": Served(serve_flows, FLOW)}
     rates: dict[str, list[float]] = {name: [] for name in servers}
+    costs: dict[str, list[float]] = {name: [] for name in servers}
     times: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(ROUNDS):
         for name, server in servers.items():
+            before = server.cpu()
             rate, each = asyncio.run(load(server.port))
+            costs[name].append((server.cpu() - before) / len(each) * 1e6)
             rates[name].append(rate)
             times[name] += each
     for server in servers.values():
@@ -195,6 +203,9 @@ def requests() -> None:
         flow_per_s=round(statistics.median(rates["flow"])),
         bare_per_s=round(statistics.median(rates["bare"])),
         ratio=round(statistics.median(ratios), 2),
+        flow_cpu_us=round(statistics.median(costs["flow"])),
+        bare_cpu_us=round(statistics.median(costs["bare"])),
+        ratio_by_cpu=round(statistics.median(costs["bare"]) / statistics.median(costs["flow"]), 2),
         **{
             f"{name}_{key}": value for name in servers for key, value in spread(times[name]).items()
         },
@@ -248,7 +259,9 @@ def streams() -> None:
             await asyncio.wait((task,), timeout=0.02)
         return task.result()
 
+    used = server.cpu()
     runs = [asyncio.run(measured(STREAMS * turn)) for turn in range(3)]
+    used = server.cpu() - used
     server.stop()
     took = statistics.median(seconds for seconds, _ in runs)
     every = [each for _, times in runs for each in times]
@@ -259,6 +272,7 @@ def streams() -> None:
         latency_s=LATENCY,
         took_s=round(took, 2),
         ratio_to_ideal=round(took / LATENCY, 1),
+        cpu_ms_each=round(used / STREAMS / len(runs) * 1e3, 2),
         kb_each=round((peak - before) / STREAMS / 1024, 1),
         **spread(every),
     )

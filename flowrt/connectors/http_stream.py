@@ -89,17 +89,21 @@ class EventStream:
                 raise StreamClosed(
                     f"stream {self.id!r} is closed: its client left, or it was ended"
                 )
-            if not self.committed:
-                self.committed = True
-                self._committing()
-                headers = [*_HEADERS, *self._headers()]
-                await self._sent({"type": "http.response.start", "status": 200, "headers": headers})
-            await self._sent({"type": "http.response.body", "body": data, "more_body": True})
+            body = {"type": "http.response.body", "body": data, "more_body": True}
+            if self.committed:
+                await self._sent(body)
+                return
+            self.committed = True
+            self._committing()
+            headers = [*_HEADERS, *self._headers()]
+            start = {"type": "http.response.start", "status": 200, "headers": headers}
+            await self._sent(start, body)
 
-    async def _sent(self, message: dict[str, Any]) -> None:
+    async def _sent(self, *messages: dict[str, Any]) -> None:
         try:
             async with asyncio.timeout(self._patience):
-                await self._send(message)
+                for message in messages:
+                    await self._send(message)
         except TimeoutError:
             self.ended.set()
             self._abort()
