@@ -14,6 +14,10 @@ from flowrt.engine.connector import Connector
 from flowrt.engine.fields import Duration
 from flowrt.engine.streams import StreamClosed
 from flowrt.errors import ConnectorError
+from flowrt.observe.flood import Flood
+from flowrt.observe.log import get_logger
+
+_log = get_logger("flowrt.http")
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
@@ -124,6 +128,8 @@ class HttpConnector(Connector[HttpSettings]):
         self._endpoints: list[Endpoint] = []
         self._streams: dict[str, EventStream] = {}
         self._server: Any = None
+        self.late = Flood(_log, "requests were answered with 503: the service is not serving them")
+        """Counts requests to endpoints that have not started, or have stopped."""
 
     def mount(self, endpoint: Endpoint) -> str | None:
         """Add an endpoint, at load; or say what another one has already, if there is such."""
@@ -179,6 +185,7 @@ class HttpConnector(Connector[HttpSettings]):
         if self._server is not None:
             server, self._server = self._server, None
             await server.stop()
+        self.late.flush()
 
     def hold(self, stream: EventStream) -> str:
         """Let blocks write to a stream from now on; its address."""

@@ -103,11 +103,13 @@ class Http(Source[HttpSourceSettings]):
             await self._streaming.follow(turn, stream, task, receive, send)
             return
         await asyncio.wait((task,))
+        turn.settle(task)
         await turn.answer(self.settings.response_headers).send(send)
 
     def _admitting(self) -> tuple[Deliver, Runtime, Gate]:
         """What works on requests. Raises `Refused` where none is taken now."""
         if self._open is None:
+            self.connector.late.note(path=self.path)
             raise Refused(503, "the service is shutting down", SOON, CLOSE)
         if self._open[2].full() or (self._streams and self._streaming.full()):
             raise Refused(503, "the service is busy", SOON)

@@ -56,6 +56,7 @@ class Streaming:
         tending = asyncio.create_task(self._tend(stream, receive), name=f"{turn.name}, stream")
         try:
             await asyncio.wait((task,))
+            turn.settle(task)
             if stream.committed or self._stays_open(turn, stream):
                 await self._end(turn, stream)
                 return

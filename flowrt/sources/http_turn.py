@@ -52,6 +52,11 @@ class Turn:
             self.ended = True
             gate.leave()
 
+    def settle(self, task: asyncio.Task[None]) -> None:
+        """Take note of a fault of our own, which the service has logged."""
+        if not task.cancelled() and task.exception() is not None:
+            self.refused = failed("an error inside of the service; its log says which")
+
     def answer(self, header_names: Sequence[str]) -> Answer:
         """What the client gets, once it has ended."""
         if self.refused is not None:
