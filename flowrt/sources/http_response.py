@@ -16,7 +16,7 @@ OK = 200
 
 
 def answer_of(message: Message, header_names: Sequence[str], log: Logger) -> Answer:
-    """The answer of a flow that completed; a result that is no JSON is a failure."""
+    """The answer of a flow that completed."""
     status = _status(message, log)
     headers = response_headers(message, header_names, log)
     if status in NO_BODY or message.body is None:
@@ -24,15 +24,11 @@ def answer_of(message: Message, header_names: Sequence[str], log: Logger) -> Ans
     if message.raw and _is_raw(message.body):
         kind, text = message.body["contentType"], message.body["rawData"]
         return Answer(status, [(b"content-type", _kind(kind, log)), *headers], _octets(text))
-    try:
-        body = as_json(message.body)
-    except ValueError as error:
-        return failed(f"the result is no JSON: {error}")
-    return Answer(status, [JSON, *headers], _octets(body))
+    return Answer(status, [JSON, *headers], _octets(as_json(message.body)))
 
 
 def as_json(value: Any) -> str:
-    """`value` in one line. Raises `ValueError` for what JSON cannot say, such as NaN."""
+    """`value` in one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from flowrt.connectors.http import HttpConnector, end
@@ -90,11 +89,18 @@ class Streaming:
             await stream.write("error", turn.refused.body.decode())
         elif turn.result is not None and not stream.closed:
             if self._settings.final_event:
-                await stream.write(self._settings.final_event_name, _told(turn.result))
+                await stream.write(*self._final(turn.result))
             if not self._settings.close_on_complete:
                 await stream.open()
                 await stream.ended.wait()
         await stream.close()
+
+    def _final(self, message: Message) -> tuple[str, str]:
+        """The last event: text as it is, raw content as its text, anything else as JSON."""
+        body = message.body
+        if message.raw and isinstance(body, dict):
+            body = body.get("rawData")
+        return self._settings.final_event_name, body if isinstance(body, str) else as_json(body)
 
     async def _tend(self, stream: EventStream, receive: Any) -> None:
         """Until the client leaves: show now and then that the stream lives, and end an old one."""
@@ -129,15 +135,7 @@ class Streaming:
     async def _expire(self, stream: EventStream, longest: float) -> None:
         if stream.committed:
             text = f"the stream is older than {longest:g}s"
-            await stream.write("error", json.dumps({"error": text}))
+            await stream.write("error", as_json({"error": text}))
             await stream.close()
         else:
             stream.leave()
-
-
-def _told(message: Message) -> str:
-    """The result as the data of an event: text as it is, raw content as its text, else JSON."""
-    body = message.body
-    if message.raw and isinstance(body, dict):
-        return str(body.get("rawData", ""))
-    return body if isinstance(body, str) else as_json(body)

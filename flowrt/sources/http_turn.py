@@ -67,5 +67,6 @@ class Turn:
 
     def take_all_the_time(self) -> None:
         """Take the limit off."""
-        if self._clock is not None and not self.ended:
+        # Where it has just run out, there is nothing to take off any more.
+        if self._clock is not None and not self.ended and not self._clock.expired():
             self._clock.reschedule(None)

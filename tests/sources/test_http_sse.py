@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flowrt.errors import ConnectorError
-from tests.blocks.chains import BROKEN, DROP, HANG, NOTE, Hang, Note, payload, variable
+from tests.blocks.chains import BROKEN, DROP, HANG, NOTE, RAW, Hang, Note, payload, variable
 from tests.sources.gate import GATE, Gate
 from tests.sources.serving import flow, listening
 from tests.sources.web import Events, frames, route, web
@@ -129,6 +129,21 @@ async def test_a_client_that_takes_nothing_loses_its_stream_and_no_other(tmp_pat
             assert 3 == len(await frames(site.client, "/", body | {"n": [1, 2, 3]}))
             await site.service.drain()
         assert {} == site.service.streams["http"]._streams  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("chain", "event"),
+    [
+        ([payload('"text"')], ("result", "text")),
+        ([RAW], ("result", "text")),
+        ([payload("null")], ("result", None)),
+    ],
+)
+async def test_what_the_last_event_carries(
+    tmp_path: Path, chain: list[dict[str, Any]], event: tuple[str, Any]
+) -> None:
+    async with web(tmp_path, stream(tick(), *chain, finalEvent=True)) as site:
+        assert event == (await frames(site.client, "/"))[-1]
 
 
 async def test_a_stream_that_is_quiet_shows_that_it_lives(tmp_path: Path) -> None:
