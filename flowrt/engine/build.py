@@ -222,9 +222,13 @@ class Builder:
             return None
         self._settings = table
         try:
-            connector = self._connector_of(name, table)
-            self._settings = table.get("settings") or table
-            site = SourceSite(flow.name, flow.workers, flow.buffer, connector)
+            connector = self._connector_of(name, table, table.get("connector"))
+            self._settings = own = table.get("settings") or table
+            server = None
+            if kind.listens_on is not None:
+                key = kind.listens_on
+                server = self._connector_of(key, table, own.get(key), key)
+            site = SourceSite(flow.name, flow.workers, flow.buffer, connector, server)
             source: AnySource = kind(settings, site)
         except Refusal as refusal:
             self._refused(refusal)
@@ -233,9 +237,11 @@ class Builder:
             self._settings = None
         return source
 
-    def _connector_of(self, name: str, table: Table) -> AnyConnector | None:
+    def _connector_of(
+        self, name: str, table: Table, asked: object, key: str = "connector"
+    ) -> AnyConnector | None:
         """What a source of the type `name` stands on; a default one where none is declared."""
-        chosen = connector_name(name, table, self.config.connectors)
+        chosen = connector_name(name, asked, self.config.connectors, key)
         if chosen is None and name in registry.connectors.names():
             chosen = name
             if chosen not in self.connectors and chosen not in self.declared:

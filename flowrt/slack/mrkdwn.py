@@ -86,7 +86,9 @@ class _Writer:
 
     def _table(self, node: SyntaxTreeNode, depth: int) -> str:
         rows = [
-            [_plain(cell) for cell in row.children] for part in node.children for row in part.children
+            [_plain(cell) for cell in row.children]
+            for part in node.children
+            for row in part.children
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [

@@ -78,7 +78,7 @@ def post_of(envelope: dict[str, Any], bot_user: str) -> Post | None:
     text = _text(event, "text")
     named = bool(bot_user) and re.search(rf"<@{re.escape(bot_user)}(\|[^>]*)?>", text) is not None
     return Post(
-        team=_text(event, "team") or _text(envelope, "team_id"),
+        team=_text(envelope, "team_id") or _text(event, "team"),
         channel=channel,
         user=_text(event, "user"),
         ts=ts,

@@ -67,9 +67,7 @@ class SlackConnector(Connector[SlackSettings]):
 
     def __init__(self, name: str, settings: SlackSettings) -> None:
         super().__init__(name, settings)
-        self.client = SlackClient(
-            name, settings.bot_token, settings.api_base_url, settings.timeout
-        )
+        self.client = SlackClient(name, settings.bot_token, settings.api_base_url, settings.timeout)
         self.progress = Progress(self.client)
         self._identity: dict[str, str] | None = None
 
@@ -83,7 +81,7 @@ class SlackConnector(Connector[SlackSettings]):
                 )
 
     async def identity(self, clock: Clock) -> dict[str, str]:
-        """Who the app is to Slack: `user_id`, `bot_id`, `team_id`. Asked once. Raises `SlackFailure`."""
+        """Who the app is: `user_id`, `bot_id`, `team_id`. Asked once. Raises `SlackFailure`."""
         if self._identity is None:
             self._identity = await self.client.call("auth.test", {}, clock)
         return self._identity

@@ -14,15 +14,17 @@ _log = get_logger("flowrt.slack")
 
 PERIOD = 1.0
 """Seconds between two edits in one channel, which is what Slack allows."""
+MOST = 1000
+"""Answers that are remembered while they grow; those of failed runs are never finished."""
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
 class _Channel:
-    """What is to be shown in one channel: the newest text of each message."""
+    """What is to be shown in one channel: by message, what makes its newest text."""
 
     def __init__(self) -> None:
-        self.pending: dict[str, str] = {}
+        self.pending: dict[str, Callable[[], str]] = {}
         self.sending = asyncio.Lock()
         self.next_at = 0.0
 
@@ -45,10 +47,17 @@ class Progress:
         before = self.written.get((channel, ts), (turn, ""))
         text = before[1] + piece if before[0] == turn else piece
         self.written[channel, ts] = (turn, text)
+        while len(self.written) > MOST:
+            del self.written[next(iter(self.written))]
         return text
 
-    def show(self, channel: str, ts: str, text: str, clock: Clock, spawn: Spawn) -> None:
-        """Have a message show `text` soon, unless something newer comes."""
+    def show(
+        self, channel: str, ts: str, text: Callable[[], str], clock: Clock, spawn: Spawn
+    ) -> None:
+        """Have a message show a text soon, unless something newer comes.
+
+        `text` is asked when it is sent: most texts never are. Empty, nothing is.
+        """
         place = self._channels.get(channel)
         if place is not None:
             place.pending[ts] = text
@@ -74,7 +83,9 @@ class Progress:
                 if not place.pending:
                     return
                 ts = next(iter(place.pending))
-                text = place.pending.pop(ts)
+                text = place.pending.pop(ts)()
+                if not text:
+                    continue
                 place.next_at = clock.monotonic() + PERIOD
                 async with place.sending:
                     await self._edit(channel, ts, text, clock)
