@@ -148,6 +148,7 @@ class Slack(Source[SlackSourceSettings]):
         gate = Gate(self.site.workers or LISTENERS, self.site.buffer, self._log)
         ledger = Ledger(runtime.storage.space("system"), runtime.clock, self._log)
         user, bot = identity.get("user_id", ""), identity.get("bot_id", "")
+        self._taken.clear()
         self._open = _Open(deliver, runtime, gate, ledger, user, bot)
         await self._server.serve()
 
@@ -255,17 +256,13 @@ class Slack(Source[SlackSourceSettings]):
         return True
 
     async def _work(self, post: Post, message: Message, opened: _Open) -> None:
-        began = False
         try:
             async with opened.gate:
                 # Not before: a post that is marked and never worked on would be lost.
-                began = True
                 if await opened.ledger.claim(post):
                     await opened.deliver(message)
         except (FlowError, StoreError) as error:
             self._log.error("a slack post failed", post=post.key, error=str(error))
         finally:
-            if not began:
-                self._log.error("a slack post was not worked on: it was cut off", post=post.key)
             opened.gate.leave()
             self._taken.discard(post.key)

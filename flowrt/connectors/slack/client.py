@@ -25,7 +25,7 @@ _READS = ("users.",)
 
 
 class SlackFailure(ConnectorError):
-    """Slack refused a call, or was not reached. `code` is Slack's word, such as `not_in_channel`."""
+    """Slack refused a call, or was not reached; `code` is Slack's word, such as `no_text`."""
 
     def __init__(self, text: str, code: str) -> None:
         self.code = code
