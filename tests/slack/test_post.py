@@ -75,5 +75,16 @@ def test_the_text_is_what_was_said() -> None:
 
 def test_an_event_has_every_field_and_null_for_what_it_lacks() -> None:
     body = event_body({"type": "event_callback", "event": {"type": "message"}})
-    assert {"type", "user", "channel", "text", "ts", "threadTs", "botId", "teamId", "eventId", "raw"} == set(body)
+    assert {
+        "type",
+        "user",
+        "channel",
+        "text",
+        "ts",
+        "threadTs",
+        "botId",
+        "teamId",
+        "eventId",
+        "raw",
+    } == set(body)
     assert body["user"] is None

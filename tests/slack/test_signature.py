@@ -50,7 +50,9 @@ def test_what_is_not_the_signature_is_refused(wrong: str) -> None:
         check_signature("s", T, wrong, b"{}", NOW)
 
 
-@pytest.mark.parametrize("times", ["", "now", "1e9", "-1700000000", "１７０００００００0", "9" * 400])
+@pytest.mark.parametrize(
+    "times", ["", "now", "1e9", "-1700000000", "１７０００００００0", "9" * 400]
+)
 def test_what_is_no_time_is_refused_whatever_its_signature(times: str) -> None:
     with pytest.raises(BadSignature, match="Timestamp"):
         check_signature("s", times, sign("s", times, b"{}"), b"{}", NOW)
@@ -61,7 +63,9 @@ def test_a_missing_signature_is_named() -> None:
         check_signature("s", T, "", b"{}", NOW)
 
 
-@pytest.mark.parametrize(("seconds", "fine"), [(300, True), (-300, True), (301, False), (-301, False)])
+@pytest.mark.parametrize(
+    ("seconds", "fine"), [(300, True), (-300, True), (301, False), (-301, False)]
+)
 def test_five_minutes_either_way(seconds: int, fine: bool) -> None:
     now = NOW + seconds
     if fine:

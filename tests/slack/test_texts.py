@@ -79,7 +79,9 @@ def bare(text: str) -> str:
 
 
 @pytest.mark.parametrize("size", [3_001, 4_001, 45_000])
-@pytest.mark.parametrize("piece", ["word ", "line of text\n", "a paragraph.\n\n", "x", "👩‍👩‍👧", "&lt;"])
+@pytest.mark.parametrize(
+    "piece", ["word ", "line of text\n", "a paragraph.\n\n", "x", "👩‍👩‍👧", "&lt;"]
+)
 def test_a_long_text_goes_out_whole_and_in_order(piece: str, size: int) -> None:
     text = piece * (size // len(piece))
     parts = split(text)

@@ -19,7 +19,12 @@ from tests.sources.gate import GATE, Gate
 from tests.sources.web import HERE
 
 SHOW = [
-    {"type": "slack-send-message", "connector": "team", "target": '"C9"', "text": "toJson(vars.slack)"}
+    {
+        "type": "slack-send-message",
+        "connector": "team",
+        "target": '"C9"',
+        "text": "toJson(vars.slack)",
+    }
 ]
 
 
