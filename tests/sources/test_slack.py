@@ -75,14 +75,16 @@ async def test_two_replicas_answer_a_post_once(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'state.db'}"
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    async with running(tmp_path / "a", storage=store) as one:
-        async with running(tmp_path / "b", storage=store) as other:
-            for number in range(20):
-                event = one.events.direct("hi", ts=f"{number}.1")
-                await asyncio.gather(one.send(event), other.send(event))
-            await one.settle()
-            await other.settle()
-            assert 20 == len(one.texts) + len(other.texts)
+    async with (
+        running(tmp_path / "a", storage=store) as one,
+        running(tmp_path / "b", storage=store) as other,
+    ):
+        for number in range(20):
+            event = one.events.direct("hi", ts=f"{number}.1")
+            await asyncio.gather(one.send(event), other.send(event))
+        await one.settle()
+        await other.settle()
+        assert 20 == len(one.texts) + len(other.texts)
 
 
 async def test_what_a_post_says_of_itself(tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ async def test_a_flow_that_fails_is_logged_and_not_answered_again(
 async def test_the_service_does_not_start_with_a_token_that_slack_refuses(tmp_path: Path) -> None:
     with FakeSlackAPI(token="another") as slack:
         service = load(tmp_path, bot(slack.base_url), environ=HERE)
-        with pytest.raises(ConnectorError, match="auth.test said 'invalid_auth'"):
+        with pytest.raises(ConnectorError, match=r"auth\.test said 'invalid_auth'"):
             await service.start(sources=True)
         await service.stop()
 
