@@ -5,8 +5,16 @@ from __future__ import annotations
 from blocks.ai.ai_agent_settings import AiAgentSettings, ToolSettings
 from flowrt.agent.agent import Agent
 from flowrt.agent.events import EVENT_TYPES
+from flowrt.agent.memory_tools import DEFINITIONS
 from flowrt.agent.prompt import system_prompt
-from flowrt.agent.spec import AgentSpec, EventSpec, MemorySpec, SkillSpec, ToolSpec
+from flowrt.agent.spec import (
+    AgentSpec,
+    EventSpec,
+    MemorySpec,
+    RememberSpec,
+    SkillSpec,
+    ToolSpec,
+)
 from flowrt.agent.toolbox import LOAD_SKILL
 from flowrt.engine.block import Block
 from flowrt.engine.run import Run
@@ -66,6 +74,8 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
     definitions = [tool.definition for tool in tools.values()]
     if skills:
         definitions.append(_load_skill(list(skills)))
+    if settings.user_memory:
+        definitions += DEFINITIONS
     system = system_prompt(
         settings.prompt,
         settings.answer,
@@ -87,7 +97,7 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
         max_parallel=settings.max_parallel_tools,
         budget=Budget(settings.context_max_tokens, settings.compact_to),
         strategy=settings.memory_compaction,
-        memory=_memory(settings),
+        memory=_memory(settings, site),
         events=_events(settings, site),
         default=site.chain(settings.default, "default") if settings.default else None,
         model_name=settings.model,
@@ -96,7 +106,7 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
     )
 
 
-def _memory(settings: AiAgentSettings) -> MemorySpec | None:
+def _memory(settings: AiAgentSettings, site: Site) -> MemorySpec | None:
     if settings.memory_thread_id is None:
         return None
     return MemorySpec(
@@ -104,6 +114,22 @@ def _memory(settings: AiAgentSettings) -> MemorySpec | None:
         settings.memory_volatile,
         settings.thread_policy,
         settings.stop_when,
+        _remember(settings, site),
+    )
+
+
+def _remember(settings: AiAgentSettings, site: Site) -> RememberSpec | None:
+    if settings.agent_id is None:
+        return None
+    naming = settings.name_thread
+    return RememberSpec(
+        agent=settings.agent_id,
+        user=settings.user_id,
+        record=settings.records,
+        facts=settings.user_memory,
+        context=settings.forward_context,
+        name_thread=site.chain(naming, "nameThread") if naming else None,
+        resume=settings.resume_interrupted,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.memory_tools import NAMES, MemoryTools
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.errors import FlowrtError, describe
@@ -31,16 +32,23 @@ class Toolbox:
     that fails gives the model an error result; the others are not lost (FB-16).
     """
 
-    __slots__ = ("_events", "_message", "_run", "_scope", "_spec", "stopped")
+    __slots__ = ("_events", "_memory_tools", "_message", "_run", "_scope", "_spec", "stopped")
 
     def __init__(
-        self, spec: AgentSpec, message: Message, run: Run, events: AgentEvents, scope: str
+        self,
+        spec: AgentSpec,
+        message: Message,
+        run: Run,
+        events: AgentEvents,
+        scope: str,
+        memory_tools: MemoryTools | None = None,
     ) -> None:
         self._spec = spec
         self._message = message
         self._run = run
         self._events = events
         self._scope = scope
+        self._memory_tools = memory_tools
         self.stopped = False
 
     async def run(self, calls: list[Call], iteration: int) -> list[Result]:
@@ -104,6 +112,8 @@ class Toolbox:
         name, arguments = call["name"], call.get("input")
         if name == LOAD_SKILL and self._spec.skills:
             return self._load_skill(arguments)
+        if name in NAMES and self._memory_tools is not None:
+            return await self._memory_tools.call(name, arguments)
         tool = self._spec.tools.get(name)
         if tool is None:
             raise FlowrtError(f'unknown tool "{name}"')
