@@ -55,6 +55,8 @@ class SqliteFile:
         db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             db.execute("PRAGMA synchronous = NORMAL")
+            # What is removed or replaced is overwritten with zeros in the pages it was in.
+            db.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error:
             db.close()
             raise
@@ -73,6 +75,20 @@ class SqliteFile:
             raise StoreUnavailable(
                 f"storage {self.url} is gone: the file was removed or replaced while it was open; "
                 "restart what uses it"
+            )
+
+    def scrub(self, db: sqlite3.Connection) -> None:
+        """Rewrite the file and empty the log, so that they hold nothing but what is stored.
+
+        `secure_delete` alone does not: where SQLite moves rows from page to page, copies of them
+        stay behind, and outlive the rows. Raises `StoreUnavailable` where another process reads on.
+        """
+        db.execute("VACUUM")
+        (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreUnavailable(
+                f"storage {self.url}: removed, but it may still be readable in {self.path}-wal: "
+                f"another process has been reading for {BUSY_SECONDS:.0f} s; remove it once more"
             )
 
     def explain(self, error: sqlite3.Error) -> StoreError:
