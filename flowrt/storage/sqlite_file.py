@@ -12,7 +12,7 @@ from flowrt.clock import Clock
 from flowrt.errors import StoreError, StoreUnavailable
 from flowrt.observe.log import get_logger
 from flowrt.storage.filelock import make_private_folder
-from flowrt.storage.sqlite_schema import PAGE_BYTES, migrate, purge
+from flowrt.storage.sqlite_schema import PAGE_BYTES, migrate, purge, scrub_is_due
 
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's transaction before it fails."""
@@ -90,6 +90,7 @@ class SqliteFile:
                 f"storage {self.url}: removed, but it may still be readable in {self.path}-wal: "
                 f"another process has been reading for {BUSY_SECONDS:.0f} s; remove it once more"
             )
+        db.execute("UPDATE counter SET scrub = 0")
 
     def explain(self, error: sqlite3.Error) -> StoreError:
         """What to tell whoever asked for the work that failed."""
@@ -115,6 +116,10 @@ class SqliteFile:
         purge(db, self._clock.now().timestamp(), _PURGED_AT_START)
         db.execute("COMMIT")
         self._identity = self._identify()
+        if scrub_is_due(db):
+            # Best effort: another process that reads on must not keep this one from starting.
+            with contextlib.suppress(StoreUnavailable):
+                self.scrub(db)
 
     def _identify(self) -> tuple[int, int]:
         found = self.path.stat()

@@ -76,6 +76,17 @@ def purge(db: sqlite3.Connection, now: float, most: int) -> None:
         drop(db, number, kind)
 
 
+def want_scrub(db: sqlite3.Connection) -> None:
+    """Note, with a removal, that the file is to be scrubbed: a process that dies does not."""
+    db.execute("UPDATE counter SET scrub = 1")
+
+
+def scrub_is_due(db: sqlite3.Connection) -> bool:
+    """Whether a removal was committed and its scrub did not come to its end."""
+    (due,) = db.execute("SELECT scrub FROM counter").fetchone()
+    return bool(due)
+
+
 def drop(db: sqlite3.Connection, number: int, kind: int) -> None:
     """Remove a key."""
     if kind == LOG:

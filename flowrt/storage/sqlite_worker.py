@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from flowrt.errors import FlowrtError
 from flowrt.storage.sqlite_file import SqliteFile, is_busy
+from flowrt.storage.sqlite_schema import want_scrub
 
 T = TypeVar("T")
 
@@ -129,6 +130,8 @@ class Worker:
         db.execute(self._begin)
         try:
             results = [_attempt(db, job) for job in jobs]
+            if any(job.scrub for job in jobs):
+                want_scrub(db)
             db.execute("COMMIT")
         except BaseException:
             # A full disk has already rolled it back.

@@ -109,19 +109,19 @@ class StripsTexts(MemoryAgentStore):
 
 class NumbersAreCounted(MemoryAgentStore):
     async def append_turns(self, place: Place, turns: Sequence[NewTurn]) -> list[Turn]:
-        self._last = sum(len(t.turns) for ts in self._threads.values() for t in ts.values())
+        self._last = sum(len(t.said) for ts in self._threads.values() for t in ts.values())
         return await super().append_turns(place, turns)
 
 
 class ReadsThenWrites(MemoryAgentStore):
     async def append_turns(self, place: Place, turns: Sequence[NewTurn]) -> list[Turn]:
         thread = self._find(place._replace(user=""))
-        before = list(thread.turns) if thread else []
+        before = list(thread.said) if thread else []
         await asyncio.sleep(0)
         added = await super().append_turns(place, turns)
         thread = self._find(place._replace(user=""))
         assert thread is not None
-        thread.turns = [*before, *thread.turns[-len(turns) :]]
+        thread.said = [*before, *thread.said[-len(turns) :]]
         return added
 
 
@@ -152,7 +152,7 @@ class DeletesFactsToo(MemoryAgentStore):
 
 class LeavesVectors(MemoryAgentStore):
     def _drop_vectors(self, thread: Any) -> int:
-        return sum(said.id in self._vectors.get(thread.person, {}) for said in thread.turns)
+        return sum(said.id in self._vectors.get(thread.person, {}) for said in thread.said)
 
 
 class LastWriterWins(MemoryAgentStore):
@@ -214,7 +214,7 @@ class KeepsStrayVectors(MemoryAgentStore):
 
 class ForgetsThePresentOnly(MemoryAgentStore):
     def _forget(self, person: Person) -> None:
-        before = self._facts.get(person, {})
+        before = dict(self._facts.get(person, {}))
         super()._forget(person)
         self._facts[person] = {name: replace(fact, value="") for name, fact in before.items()}
 
@@ -222,7 +222,7 @@ class ForgetsThePresentOnly(MemoryAgentStore):
 class ForgetsAPage(MemoryAgentStore):
     def _forget(self, person: Person) -> None:
         for thread in self._threads_of(person)[:100]:
-            del self._threads[thread.agent][thread.name]
+            self._drop_thread(thread)
 
 
 class DryRunsForget(MemoryAgentStore):

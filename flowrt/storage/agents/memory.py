@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from sys import getsizeof
+from typing import TypeVar
 
 from flowrt.clock import Clock, SystemClock
-from flowrt.errors import VersionConflict
+from flowrt.errors import StoreError, VersionConflict
+from flowrt.storage.agents.memory_threads import THREAD_BYTES, Thread, turns_size
 from flowrt.storage.agents.protocol import (
     Earlier,
     Fact,
@@ -19,100 +21,55 @@ from flowrt.storage.agents.protocol import (
     Person,
     Place,
     Removed,
-    Role,
     ThreadInfo,
     Turn,
     Vector,
 )
 from flowrt.storage.agents.rules import check_fact_owner, check_forgotten, check_vectors
-from flowrt.storage.encoding import JSON, decode_value, encode_json
+from flowrt.storage.encoding import encode_json
+from flowrt.storage.evictions import Evictions
+
+_FACT_BYTES = 600
 
 T = TypeVar("T")
 _Agent = tuple[str, str]
 
 
-class _Said(NamedTuple):
-    """A turn; thread and user are its thread's. `attrs` is encoded, so that nobody changes it."""
-
-    id: int
-    seq: int
-    role: Role
-    text: str
-    tokens: int
-    attrs: bytes
-    at: float
-
-
-@dataclass(slots=True)
-class _Thread:
-    agent: _Agent
-    name: str
-    user: str
-    created: float
-    active: float
-    stamp: int
-    title: str = ""
-    version: int = 0
-    last: int = 0
-    turns: list[_Said] = field(default_factory=list)
-
-    @property
-    def person(self) -> Person:
-        return Person(*self.agent, self.user)
-
-    def info(self) -> ThreadInfo:
-        return ThreadInfo(
-            agent=self.agent[1],
-            thread=self.name,
-            user=self.user,
-            title=self.title,
-            turns=len(self.turns),
-            version=self.version,
-            created=self.created,
-            active=self.active,
-        )
-
-    def turn(self, said: _Said) -> Turn:
-        attrs = decode_value(JSON, said.attrs)
-        return Turn(
-            id=said.id,
-            thread=self.name,
-            user=self.user,
-            seq=said.seq,
-            role=said.role,
-            text=said.text,
-            tokens=said.tokens,
-            attrs=attrs,
-            at=said.at,
-        )
-
-
 class MemoryAgentStore:
-    """Keeps everything in memory. No method waits for anything, so each one happens whole."""
+    """Keeps everything in memory; unbounded, or the most recently active `max_bytes` of it.
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    Where it is bounded, the threads that were active the longest ago go; facts stay. What alone is
+    larger is refused with `StoreError`. No method waits for anything, so each happens whole.
+    """
+
+    def __init__(
+        self, clock: Clock | None = None, *, max_bytes: int | None = None, url: str = "memory:"
+    ) -> None:
+        self.url = url
+        self._max_bytes = max_bytes
         self._clock = clock or SystemClock()
         self._last = 0
         # Threads of an agent in the order of their activity, the last active at the end.
-        self._threads: dict[_Agent, dict[str, _Thread]] = {}
+        self._threads: dict[_Agent, dict[str, Thread]] = {}
         # Facts of a person in the order of their last change.
         self._facts: dict[Person, dict[str, Fact]] = {}
         self._vectors: dict[Person, dict[int, Vector]] = {}
         self._versions: dict[Person, int] = {}
+        self._bytes = 0
+        self._thread_bytes = 0
+        text = "the volatile tier is full; the record of the least recently active threads is gone"
+        self.evictions = Evictions(text, max_bytes, self._clock)
 
     async def append_turns(self, place: Place, turns: Sequence[NewTurn]) -> list[Turn]:
         attrs = [encode_json(turn.attrs) for turn in turns]
         if not turns:
             return []
-        thread = self._worked_on(place)
-        new = [
-            _Said(self._next(), seq, turn.role, turn.text, turn.tokens, data, thread.active)
-            for seq, (turn, data) in enumerate(zip(turns, attrs, strict=True), thread.last + 1)
-        ]
-        thread.turns += new
-        thread.last += len(new)
+        size = turns_size(turns, attrs)
+        thread = self._worked_on(place, size)
+        self._grow(thread, size)
+        added = thread.add(turns, attrs, self._next(len(turns)))
         self._changed(thread.person)
-        return [thread.turn(said) for said in new]
+        return added
 
     async def touch(self, place: Place) -> ThreadInfo:
         return self._worked_on(place).info()
@@ -123,25 +80,15 @@ class MemoryAgentStore:
         thread = self._find(place)
         if thread is None:
             return Page([], None)
-        kept = thread.turns
-        if newest_first:
-            end = bisect_left(kept, after, key=attrgetter("seq")) if after else len(kept)
-            found = kept[max(0, end - limit - 1) : end][::-1]
-        else:
-            start = bisect_right(kept, after, key=attrgetter("seq"))
-            found = kept[start : start + limit + 1]
+        found = (thread.before if newest_first else thread.behind)(after, limit + 1)
         page = _page(found, limit, [str(said.seq) for said in found])
         return Page([thread.turn(said) for said in page.items], page.after)
 
     async def turns_of(self, person: Person, *, after: int = 0, limit: int = 5000) -> Page[Turn]:
-        def behind(thread: _Thread) -> Iterator[tuple[int, _Said, _Thread]]:
-            start = bisect_right(thread.turns, after, key=attrgetter("id"))
-            return ((said.id, said, thread) for said in thread.turns[start : start + limit + 1])
-
-        merged = heapq.merge(*(behind(thread) for thread in self._threads_of(person)))
-        found = [item for item, _ in zip(merged, range(limit + 1), strict=False)]
-        page = _page(found, limit, [str(number) for number, _, _ in found])
-        return Page([thread.turn(said) for _, said, thread in page.items], page.after)
+        later = (thread.later(after, limit + 1) for thread in self._threads_of(person))
+        # Ids differ, so no two turns are ever compared.
+        found = list(islice(heapq.merge(*later), limit + 1))
+        return _page([turn for _, turn in found], limit, [str(number) for number, _ in found])
 
     async def thread(self, place: Place) -> ThreadInfo | None:
         thread = self._find(place)
@@ -157,12 +104,12 @@ class MemoryAgentStore:
         limit: int = 100,
     ) -> Page[ThreadInfo]:
         before = float("inf") if after is None else int(after)
-        found: list[_Thread] = []
-        for thread in reversed(self._threads.get((service, agent), {}).values()):
-            if thread.stamp < before and user in (None, thread.user):
-                found.append(thread)
-                if len(found) > limit:
-                    break
+        behind = (
+            thread
+            for thread in reversed(self._threads.get((service, agent), {}).values())
+            if thread.stamp < before and user in (None, thread.user)
+        )
+        found = list(islice(behind, limit + 1))
         page = _page(found, limit, [str(thread.stamp) for thread in found])
         return Page([thread.info() for thread in page.items], page.after)
 
@@ -183,6 +130,7 @@ class MemoryAgentStore:
     async def set_title(self, place: Place, title: str) -> None:
         thread = self._find(place)
         if thread is not None:
+            self._grow(thread, getsizeof(title) - getsizeof(thread.title))
             thread.title = title
             thread.version += 1
 
@@ -190,18 +138,17 @@ class MemoryAgentStore:
         thread = self._find(place)
         if thread is None:
             return Removed()
-        del self._threads[thread.agent][thread.name]
-        gone = Removed(threads=1, turns=len(thread.turns), vectors=self._drop_vectors(thread))
+        vectors = self._drop_thread(thread)
         self._changed(thread.person)
-        return gone
+        return Removed(threads=1, turns=len(thread.said), vectors=vectors)
 
     async def facts(
         self, person: Person, *, after: str | None = None, limit: int = 100
     ) -> Page[Fact]:
         before = float("inf") if after is None else int(after)
         changed = reversed(self._facts.get(person, {}).values())
-        behind = (fact for fact in changed if fact.id < before)
-        found = [replace(fact, earlier=()) for fact, _ in zip(behind, range(limit + 1))]  # noqa: B905 - the range ends it
+        behind = (replace(fact, earlier=()) for fact in changed if fact.id < before)
+        found = list(islice(behind, limit + 1))
         return _page(found, limit, [str(fact.id) for fact in found])
 
     async def fact(self, person: Person, name: str) -> Fact | None:
@@ -223,16 +170,18 @@ class MemoryAgentStore:
         if expect is not None and expect != actual:
             raise VersionConflict(name, expect, actual)
         if before is not None and before.value == value:
-            return before
+            return replace(before, earlier=())
         now = self._now()
-        created, earlier = (before.created, before.earlier) if before else (now, ())
+        fact = Fact(self._next(), name, value, actual + 1, thread, seq, now, now)
+        self._make_room(_fact_size(fact))
         if before is not None:
-            earlier += (Earlier(before.value, actual, before.thread, before.seq, before.updated),)
+            was = Earlier(before.value, actual, before.thread, before.seq, before.updated)
+            fact = replace(fact, created=before.created, earlier=(*before.earlier, was))
             self._drop_fact(person, name)
-        fact = Fact(self._next(), name, value, actual + 1, thread, seq, created, now, earlier)
+        self._bytes += _fact_size(fact)
         self._facts.setdefault(person, {})[name] = fact
         self._changed(person)
-        return fact
+        return replace(fact, earlier=())
 
     async def delete_fact(self, person: Person, name: str) -> bool:
         found = name in self._facts.get(person, {})
@@ -243,13 +192,21 @@ class MemoryAgentStore:
 
     async def put_vectors(self, person: Person, vectors: Sequence[Vector]) -> None:
         check_vectors(vectors)
-        known = {
-            "turn": {said.id for thread in self._threads_of(person) for said in thread.turns},
-            "fact": {fact.id for fact in self._facts.get(person, {}).values()},
-        }
-        kept = {vector.id: vector for vector in vectors if vector.id in known[vector.kind]}
-        if kept:
-            self._vectors.setdefault(person, {}).update(kept)
+        self._make_room(sum(getsizeof(vector.data) for vector in vectors))
+        threads = self._threads_of(person)
+        facts = {fact.id for fact in self._facts.get(person, {}).values()}
+        kept = self._vectors.setdefault(person, {})
+        for vector in vectors:
+            was = kept.get(vector.id)
+            more = getsizeof(vector.data) - (getsizeof(was.data) if was else 0)
+            thread = next((one for one in threads if one.has(vector.id)), None)
+            if vector.kind == "turn" and thread is not None:
+                self._grow(thread, more)
+            elif vector.kind == "fact" and vector.id in facts:
+                self._bytes += more
+            else:
+                continue
+            kept[vector.id] = vector
             self._changed(person)
 
     async def vectors_of(
@@ -269,7 +226,7 @@ class MemoryAgentStore:
         gone = Removed()
         for person in list(self._versions):
             if (person.service, person.user) == (service, user) and agent in (None, person.agent):
-                gone = gone + self._everything_of(person)
+                gone += self._everything_of(person)
                 if not dry_run:
                     self._forget(person)
         return gone
@@ -280,27 +237,30 @@ class MemoryAgentStore:
     def _now(self) -> float:
         return self._clock.now().timestamp()
 
-    def _next(self) -> int:
-        """One counter for ids, versions and the order of activity: none is ever given twice."""
-        self._last += 1
-        return self._last
+    def _next(self, count: int = 1) -> int:
+        """The first of `count` numbers; ids, versions and activity share them, none comes twice."""
+        self._last += count
+        return self._last - count + 1
 
     def _changed(self, person: Person) -> None:
         self._versions[person] = self._next()
 
-    def _find(self, place: Place) -> _Thread | None:
+    def _find(self, place: Place) -> Thread | None:
         thread = self._threads.get((place.service, place.agent), {}).get(place.thread)
         if thread is None or place.user not in ("", thread.user):
             return None
         return thread
 
-    def _worked_on(self, place: Place) -> _Thread:
-        """The thread to write to, now the last active of its agent, and whose it is settled."""
+    def _worked_on(self, place: Place, size: int = 0) -> Thread:
+        """The thread to write `size` bytes to, now the last active, and whose it is settled."""
+        known = self._find(place._replace(user=""))
+        self._make_room(size + (0 if known else THREAD_BYTES), known)
         threads = self._threads.setdefault((place.service, place.agent), {})
         thread, now = threads.pop(place.thread, None), self._now()
         if thread is None:
-            agent = (place.service, place.agent)
-            thread = _Thread(agent, place.thread, place.user, now, now, 0)
+            service, agent, name, user = place
+            thread = Thread(service, agent, name, user, now, now)
+            self._grow(thread, THREAD_BYTES)
             self._changed(thread.person)
         elif place.user and not thread.user:
             self._attribute(thread, place.user)
@@ -309,41 +269,86 @@ class MemoryAgentStore:
         threads[place.thread] = thread
         return thread
 
-    def _attribute(self, thread: _Thread, user: str) -> None:
+    def _attribute(self, thread: Thread, user: str) -> None:
         nobody = self._vectors.get(thread.person, {})
-        moved = {said.id: nobody.pop(said.id) for said in thread.turns if said.id in nobody}
+        moved = {said.id: nobody.pop(said.id) for said in thread.said if said.id in nobody}
         self._changed(thread.person)
         thread.user = user
         self._vectors.setdefault(thread.person, {}).update(moved)
         self._changed(thread.person)
 
-    def _threads_of(self, person: Person) -> list[_Thread]:
+    def _threads_of(self, person: Person) -> list[Thread]:
         threads = self._threads.get((person.service, person.agent), {}).values()
         return [thread for thread in threads if thread.user == person.user]
 
-    def _drop_vectors(self, thread: _Thread) -> int:
+    def _drop_thread(self, thread: Thread) -> int:
+        """Remove a thread with the vectors of its turns; how many of those there were."""
+        del self._threads[thread.service, thread.agent][thread.name]
+        self._grow(thread, -thread.size)
+        return self._drop_vectors(thread)
+
+    def _drop_vectors(self, thread: Thread) -> int:
         kept = self._vectors.get(thread.person, {})
-        return sum(kept.pop(said.id, None) is not None for said in thread.turns)
+        return sum(kept.pop(said.id, None) is not None for said in thread.said)
 
     def _drop_fact(self, person: Person, name: str) -> None:
         fact = self._facts[person].pop(name)
-        self._vectors.get(person, {}).pop(fact.id, None)
+        vector = self._vectors.get(person, {}).pop(fact.id, None)
+        self._bytes -= _fact_size(fact) + (getsizeof(vector.data) if vector else 0)
 
     def _everything_of(self, person: Person) -> Removed:
         threads = self._threads_of(person)
         return Removed(
             threads=len(threads),
-            turns=sum(len(thread.turns) for thread in threads),
+            turns=sum(len(thread.said) for thread in threads),
             facts=len(self._facts.get(person, {})),
             vectors=len(self._vectors.get(person, {})),
         )
 
     def _forget(self, person: Person) -> None:
         for thread in self._threads_of(person):
-            del self._threads[thread.agent][thread.name]
+            self._drop_thread(thread)
+        for name in list(self._facts.get(person, {})):
+            self._drop_fact(person, name)
         self._facts.pop(person, None)
         self._vectors.pop(person, None)
         del self._versions[person]
+
+    def _grow(self, thread: Thread, size: int) -> None:
+        thread.size += size
+        self._thread_bytes += size
+        self._bytes += size
+
+    def _make_room(self, size: int, spared: Thread | None = None) -> None:
+        """Let threads go, the longest inactive first, until `size` more bytes fit."""
+        if self._max_bytes is None:
+            return
+        stays = self._bytes - self._thread_bytes + (spared.size if spared else 0)
+        if stays + size > self._max_bytes:
+            raise StoreError(
+                f"the record of agents needs {stays + size} bytes, more than the {self._max_bytes} "
+                f"of storage {self.url}; name a larger store, such as FLOWRT_VOLATILE=redis://…"
+            )
+        evicted = 0
+        while self._bytes + size > self._max_bytes:
+            oldest = self._oldest(spared)
+            self._drop_thread(oldest)
+            self._changed(oldest.person)
+            evicted += 1
+        self.evictions.add(evicted)
+
+    def _oldest(self, spared: Thread | None) -> Thread:
+        """The thread that was active the longest ago, but not `spared`."""
+        firsts = (
+            next((thread for thread in threads.values() if thread is not spared), None)
+            for threads in self._threads.values()
+        )
+        return min((one for one in firsts if one is not None), key=lambda one: one.stamp)
+
+
+def _fact_size(fact: Fact) -> int:
+    values = [fact.value, *(earlier.value for earlier in fact.earlier)]
+    return getsizeof(fact.name) + sum(map(getsizeof, values)) + _FACT_BYTES * len(values)
 
 
 def _page(found: list[T], limit: int, cursors: list[str]) -> Page[T]:

@@ -100,7 +100,7 @@ class Fact:
     `id` is a new one with each value, so that what is known by it (a vector, a place in a listing)
     is never of an older value; like a turn's, it rises and is never given again. `thread` and
     `seq` are the turn that the newest value came from. `earlier` are the values before, oldest
-    first; listings leave them out.
+    first; only `fact` gives them, so that a change costs the same however often there was one.
     """
 
     id: int
@@ -251,8 +251,8 @@ class AgentStore(Protocol):
     ) -> Fact:
         """Create or change a fact; the value before is kept among the earlier ones, its vector not.
 
-        The same value again changes nothing but gives the fact as it is. Raises `ValueError` for a
-        person "": a fact about nobody would be everybody's.
+        Gives the fact without its earlier values. The same value again changes nothing. Raises
+        `ValueError` for a person "": a fact about nobody would be everybody's.
         """
         ...
 

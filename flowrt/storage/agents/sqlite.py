@@ -247,7 +247,7 @@ class SqliteAgentStore:
                 new = sqlite_facts.Value(encode_key(value), encode_key(thread), seq, self._now())
                 before = sqlite_facts.put(db, number, name, before, new)
                 sqlite_rows.changed(db, number)
-            return before.fact(sqlite_facts.earlier(db, before.key))
+            return before.fact()
 
         return await self._write(write)
 

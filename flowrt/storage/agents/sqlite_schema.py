@@ -3,7 +3,7 @@
 Ids, names and texts are UTF-8 bytes: compared exactly, in code point order. Agents and people have
 a number each, so that an id is written once, and a listing is one range of one index. The numbers
 of turns and facts, the versions of people and the order of threads come from one counter, which
-never gives a number twice.
+never gives a number twice; beside it stands whether the file has still to be scrubbed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 _TABLES = (
-    "CREATE TABLE counter (last INTEGER NOT NULL)",
-    "INSERT INTO counter (last) VALUES (0)",
+    "CREATE TABLE counter (last INTEGER NOT NULL, scrub INTEGER NOT NULL)",
+    "INSERT INTO counter (last, scrub) VALUES (0, 0)",
     "CREATE TABLE agents ("
     " id INTEGER PRIMARY KEY, service BLOB NOT NULL, name BLOB NOT NULL, UNIQUE (service, name))",
     "CREATE TABLE people ("

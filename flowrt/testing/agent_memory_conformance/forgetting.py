@@ -90,7 +90,10 @@ class ForgettingConformance(Suite):
         await fill(agents, place, "word")
         await agents.forget_user(service, "u")
         (turn,) = await agents.append_turns(place, said("again"))
-        fact = await agents.put_fact(Person(service, "a", "u"), "word", "v", expect=0)
+        person = Person(service, "a", "u")
+        await agents.put_fact(person, "word", "v", expect=0)
+        fact = await agents.fact(person, "word")
+        assert fact is not None
         info = await agents.thread(place)
         assert info is not None
         assert (turn.seq, fact.version, fact.earlier, info.title, info.turns) == (1, 1, (), "", 1)
