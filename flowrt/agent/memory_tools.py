@@ -8,7 +8,7 @@ from typing import Any
 from flowrt.agent.conversation import Conversation
 from flowrt.agent.preamble import quoted
 from flowrt.errors import FlowrtError, VersionConflict
-from flowrt.memory.recall import Found, Hit
+from flowrt.memory.search.recall import Found, Hit
 from flowrt.message import clean_text
 from flowrt.storage.agents.protocol import Person
 

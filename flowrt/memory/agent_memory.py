@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from flowrt.memory.recall import Found, Recall
+from flowrt.memory.search.recall import Found, Recall
 from flowrt.storage.agents.protocol import (
     AgentStore,
     Fact,
