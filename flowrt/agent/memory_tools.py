@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowrt.agent.conversation import Conversation
 from flowrt.agent.preamble import quoted
 from flowrt.errors import FlowrtError, VersionConflict
-from flowrt.memory.search.recall import Found, Hit
 from flowrt.message import clean_text
 from flowrt.storage.agents.protocol import Person
+
+if TYPE_CHECKING:
+    from flowrt.memory.search.recall import Found, Hit
 
 LONGEST_NAME = 200
 LONGEST_VALUE = 4000

@@ -12,10 +12,9 @@ beyond the call and never to be logged.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
-from flowrt.memory.search.recall import Found, Recall
 from flowrt.storage.agents.protocol import (
     AgentStore,
     Fact,
@@ -29,6 +28,9 @@ from flowrt.storage.agents.protocol import (
 )
 from flowrt.storage.protocol import Log
 from flowrt.storage.tiers import Space, Storage
+
+if TYPE_CHECKING:
+    from flowrt.memory.search.recall import Found, Recall
 
 Context = Mapping[str, Any]
 
@@ -147,14 +149,17 @@ def working_key(agent: str, thread: str) -> str:
 
 
 class StoredAgentMemory:
-    """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`."""
+    """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`.
+
+    `recall` makes what searches the tier; without it, searches go by words.
+    """
 
     def __init__(
         self,
         storage: Storage,
         *,
         volatile: bool = False,
-        recall: Callable[[AgentStore], Recall] = Recall,
+        recall: Callable[[AgentStore], Recall] | None = None,
     ) -> None:
         self._storage = storage
         self._volatile = volatile
@@ -260,7 +265,9 @@ class StoredAgentMemory:
 
     async def search(self, person: Person, query: str, *, limit: int, context: Context) -> Found:
         if self._recall is None:
-            self._recall = self._make_recall(self._record)
+            from flowrt.memory.search.recall import Recall
+
+            self._recall = (self._make_recall or Recall)(self._record)
         return await self._recall.search(person, query, limit=limit)
 
     async def close(self) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from flowrt.errors import CallError
-from flowrt.memory.agent_memory import AgentMemory, StoredAgentMemory
 from flowrt.storage.tiers import Storage
+
+if TYPE_CHECKING:
+    from flowrt.memory.agent_memory import AgentMemory
 
 GROUP = "flowrt.memories"
 """The entry points among which the scheme of `FLOWRT_MEMORY` is looked up."""
 
-MakeMemory = Callable[[str, AgentMemory], AgentMemory]
+MakeMemory = Callable[[str, "AgentMemory"], "AgentMemory"]
 """What an entry point names. It is called with the URL and with the memory that flowrt would use.
 
 That one may be wrapped, for example to encrypt what goes through it, or left alone. It is called
@@ -40,6 +43,9 @@ class Memories:
     def of(self, volatile: bool = False) -> AgentMemory:
         """The memory of a tier. Facts about people are always in the persistent one."""
         if volatile not in self._made:
+            # Here: every service has memories, and few have agents that use them.
+            from flowrt.memory.agent_memory import StoredAgentMemory
+
             memory: AgentMemory = StoredAgentMemory(self._storage, volatile=volatile)
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
