@@ -255,3 +255,35 @@ async def test_a_run_of_many_checkpoints_writes_each_entry_once(
     assert log is not None
     assert (16, 1) == (len(log.entries), log.generation)
     assert 15 == log.version
+
+
+async def test_a_run_may_be_cancelled_at_any_step_and_its_question_is_on_the_record_once(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    """FB-42: also in a checkpoint, the save and the release."""
+    api.reply = lambda body: (
+        {"toolCalls": [{"name": "remember", "input": {"name": "a", "value": "b"}}]}
+        if body["messages"][-1]["content"][-1]["type"] == "text"
+        else {"text": "Fine."}
+    )
+    asked = []
+    document = remembering(api.base_url, userMemory=True)
+    async with load(tmp_path, document, f"sqlite:{tmp_path}/s.db") as service:
+        for steps in range(0, 160, 4):
+            run = asyncio.ensure_future(service.invoke("chat", say(f"cut {steps}")))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            run.cancel()
+            await asyncio.wait({run})
+            asked.append(f"cut {steps}")
+        await asyncio.wait_for(service.invoke("chat", say("last")), 20)
+        turns = await Kept.of(service).turns()
+    questions = [turn.text for turn in turns if turn.role == "user"]
+    assert "last" == questions[-1]
+    assert len(set(questions)) == len(questions)
+    assert [text for text in asked if text in questions] == questions[:-1]
+    for at, turn in enumerate(turns):
+        answered = at + 1 < len(turns) and turns[at + 1].role == "assistant"
+        if turn.role == "user":
+            assert answered != turn.attrs.get("unanswered", False)
+    assert [200] * len(api.requests) == [request.status or 200 for request in api.requests]
