@@ -16,17 +16,6 @@ def refused(kind: str, text: str) -> PydanticCustomError:
     return PydanticCustomError(kind, "{text}", {"text": text})
 
 
-def not_yet(values: Any, later: dict[str, str]) -> None:
-    """Refuse settings that a later version will have; `later` says what each belongs to."""
-    if not isinstance(values, dict):
-        return
-    for key, what in later.items():
-        if key in values:
-            raise refused(
-                "later", f"{key!r} ({what}) is not supported by this version of flowrt; remove it"
-            )
-
-
 def unique(names: list[str], what: str) -> None:
     """Refuse a name that is used twice; `what` says of what it is the name."""
     for at, name in enumerate(names):
