@@ -37,8 +37,8 @@ class Agent:
     async def run(self, message: Message, run: Run) -> Message | None:
         """Answer a message, as a turn of its conversation where the agent has memory."""
         memory = self._spec.memory
-        opening = opening_turn(message, self._spec.opening)
         if memory is None:
+            opening = opening_turn(message, self._spec.opening)
             live = LiveRun(self._spec.address, "")
             return await self._work(message, run, live, None, f"run-{new_id()}", opening)
         name = memory.thread.key(message, "ai-agent memory threadId")
@@ -49,7 +49,11 @@ class Agent:
             if running is not None:
                 running.stop("stopped by a message")
             return _ended(message)
-        if self._merges(memory, running, opening):
+        if self._answers(message, running):
+            return _ended(message)
+        # Not before: a message that only stops a run, or answers it, has nothing to say.
+        opening = opening_turn(message, self._spec.opening)
+        if self._merges(memory, running, message, opening):
             return _ended(message)
         self._warn_of_another(running, name)
         space = run.storage.space(tier)
@@ -73,18 +77,37 @@ class Agent:
             AGE_LIMIT, lambda: live.stop(f"the run is older than {AGE_LIMIT:.0f} s", hard=True)
         )
         try:
-            await session.open(opening)
+            await session.open(opening, self._spec.media.read(message, "ai-agent"))
             return await Loop(self._spec, message, run, session, events, live, scope).run()
         finally:
             limit.cancel()
 
-    def _merges(self, memory: MemorySpec, running: LiveRun | None, opening: str) -> bool:
-        return (
-            memory.policy == "merge"
-            and running is not None
-            and running.address == self._spec.address
-            and running.hand_over(opening)
-        )
+    def _answers(self, message: Message, running: LiveRun | None) -> bool:
+        """Whether the message answers a gated call; one that comes too late does as well."""
+        gates = self._spec.gates
+        authorization = gates.answered(message) if gates is not None else ""
+        if gates is None or not authorization:
+            return False
+        allowed = gates.allows(message)
+        if running is None or not running.decisions.answer(authorization, allowed):
+            _log.info(
+                "an answer found no call that waits for it",
+                block=self._spec.label,
+                answered=authorization,
+                allowed=allowed,
+            )
+        return True
+
+    def _merges(
+        self, memory: MemorySpec, running: LiveRun | None, message: Message, opening: str
+    ) -> bool:
+        if memory.policy != "merge" or running is None or running.address != self._spec.address:
+            return False
+        files = self._spec.media.read(message, "ai-agent")
+        if files.told:
+            # A run takes files with its opening turn only; the model can at least ask for them.
+            opening += f"\n[came with this message and cannot be shown now: {files.told}]"
+        return running.hand_over(opening)
 
     def _warn_of_another(self, running: LiveRun | None, name: str) -> None:
         if running is not None and running.address != self._spec.address:
@@ -101,25 +124,28 @@ class Agent:
         self, run: Run, space: Space, name: str, conversation: str
     ) -> AsyncIterator[LiveRun]:
         """Hold the conversation while the run lives: one run at a time, in all processes."""
-        live = LiveRun(self._spec.address, conversation)
         runs: LiveRuns = run.runtime.live
         if conversation in run.claims:
             # An enclosing agent holds it and waits for this one: waiting for it would never end.
-            yield live
+            outer = runs.get(conversation)
+            yield LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
             return
+        live = LiveRun(self._spec.address, conversation)
         memory = self._spec.memory
         wait = 0.0 if memory is not None and memory.policy == "reject" else None
-        async with hold(
-            space,
-            PREFIX + name,
-            wait=wait,
-            on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
-        ):
-            runs.add(live)
-            try:
+        # Before it has the conversation: a message that comes right behind must find it.
+        runs.offer(live)
+        try:
+            async with hold(
+                space,
+                PREFIX + name,
+                wait=wait,
+                on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
+            ):
+                runs.add(live)
                 yield live
-            finally:
-                runs.remove(live)
+        finally:
+            runs.remove(live)
 
 
 def _ended(message: Message) -> Message:

@@ -8,6 +8,7 @@ from typing import Any
 
 from flowrt.agent.compactor import Compactor
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.media import NO_FILES, Files, Opening
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.errors import StoreError
@@ -55,8 +56,9 @@ class Session:
         self._compactor = Compactor(spec, message, run, events)
         self._total = 0
         self._stored = 0
+        self._opening: Opening | None = None
 
-    async def open(self, text: str) -> None:
+    async def open(self, text: str, files: Files = NO_FILES) -> None:
         """Load the thread and add the opening turn. Raises `StoreError` where it cannot load."""
         if self._thread is not None:
             self._seen = await self._thread.load()
@@ -64,7 +66,8 @@ class Session:
             self._total = tokens_of(self.entries)
             self._stored = len(self.entries)
             self.meter = Meter(self._spec.fixed, self._seen.reading)
-        self.add(user_entry(text))
+        self._opening = Opening(user_entry(text), files)
+        self.add(self._opening.entry)
 
     def add(self, entry: Entry) -> None:
         """Add one entry of this run; one without content is left out, no request may hold it."""
@@ -73,9 +76,18 @@ class Session:
             entry.added = True
             self._total += entry.tokens
 
+    def _drop_files(self) -> bool:
+        """What came with the opening turn is sent once, unless it is kept; whether it went now."""
+        if self._opening is None or self._spec.media.keep or not self._opening.drop_files():
+            return False
+        self._total = tokens_of(self.entries)
+        return True
+
     def add_reply(self, reply: Reply) -> None:
         """Learn from a reply's usage, then add it."""
-        if reply.usage is not None:
+        # A prompt with files says nothing of those without them: a long PDF was taken for a part of
+        # what rides on every request, and the next save pruned the whole conversation.
+        if not self._drop_files() and reply.usage is not None:
             self.meter.measure(self._total, reply.usage.prompt_tokens)
         self.add(assistant_entry(reply.content))
 
@@ -122,6 +134,7 @@ class Session:
         """
         if self._thread is None:
             return
+        self._drop_files()
         if reason:
             self._close(reason)
             self._total = tokens_of(self.entries)

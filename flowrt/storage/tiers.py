@@ -11,11 +11,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from flowrt.errors import CallError
 from flowrt.storage.memory import VOLATILE_BYTES, MemoryStore
 from flowrt.storage.protocol import KeyValue, Lease, Log, Page, Stored
+
+if TYPE_CHECKING:
+    from flowrt.storage.agents.protocol import AgentStore
 
 DEFAULT_URL = "sqlite:.flowrt/state.db"
 NAMESPACES = ("user", "system", "user_volatile", "system_volatile")
@@ -104,6 +107,13 @@ class Storage:
         """One of `NAMESPACES`."""
         return self._spaces[namespace]
 
+    def agents(self, volatile: bool = False) -> AgentStore:
+        """The record of agents in the persistent store, or in the volatile one.
+
+        Raises `CallError` where the store keeps none, as one of others may.
+        """
+        return (self._volatile if volatile else self._persistent).agents()
+
     async def open(self) -> None:
         """Open both now rather than on first use, so that a missing store is found at the start."""
         await self._persistent.store()
@@ -145,6 +155,22 @@ class Tier:
             # Shielded: the first caller's cancellation must not fail the others who wait.
             await asyncio.shield(self._opening)
         return self._store
+
+    def agents(self) -> AgentStore:
+        """The record of agents in the store, which it opens on first use. Raises `CallError`.
+
+        Imported here: a service without an `agentId` does not pay for it.
+        """
+        from flowrt.storage.agents.opening import OpeningAgents
+        from flowrt.storage.agents.protocol import KeepsAgents
+
+        if not isinstance(self._store, KeepsAgents):
+            raise CallError(
+                f"storage {self._store.url} keeps no record of agents, it has no method `agents`; "
+                "leave out `agentId`, or name a store that has one: sqlite:PATH, "
+                "redis://HOST:PORT/DB or memory:"
+            )
+        return OpeningAgents(self.store, self._store.agents())
 
     async def _open(self) -> None:
         try:

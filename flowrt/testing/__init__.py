@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flowrt.testing.agent_memory_conformance import (
+        AgentMemoryConformance as AgentMemoryConformance,
+    )
     from flowrt.testing.completions_api import FakeCompletionsAPI as FakeCompletionsAPI
     from flowrt.testing.messages_api import FakeMessagesAPI as FakeMessagesAPI
     from flowrt.testing.replies import FakeReply as FakeReply
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from flowrt.testing.store_conformance import StoreConformance as StoreConformance
 
 _EXPORTS = {
+    "AgentMemoryConformance": "flowrt.testing.agent_memory_conformance",
     "FakeCompletionsAPI": "flowrt.testing.completions_api",
     "FakeMessagesAPI": "flowrt.testing.messages_api",
     "FakeReply": "flowrt.testing.replies",

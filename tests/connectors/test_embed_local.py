@@ -33,6 +33,35 @@ async def test_it_starts_again_after_a_stop(tmp_path: Path) -> None:
             pass
 
 
+async def test_the_sentence_model_says_which_packages_it_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    service = load(tmp_path, document(model="minilm"))
+    with pytest.raises(ConnectorError, match=r"'onnxruntime' .* 'flowrt\[minilm\]'"):
+        await service.start()
+
+
+@pytest.mark.parametrize("model", [{}, {"model": "wordllama"}, {"model": "minilm"}])
+async def test_each_model_starts(tmp_path: Path, model: dict[str, str]) -> None:
+    async with load(tmp_path, document(**model)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"model": "minilm", "dimensions": 256}, "minilm gives no vectors of 256 .* it gives 384"),
+        ({"dimensions": 384}, "wordllama gives no vectors of 384 .* it gives 64, 128 or 256"),
+    ],
+)
+def test_a_length_of_another_model_is_a_load_error(
+    tmp_path: Path, settings: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ConfigError, match=text):
+        load(tmp_path, document(**settings))
+
+
 @pytest.mark.parametrize("settings", [{"dimensions": 512}, {"dimensions": 100}, {"apiKey": "k"}])
 def test_a_setting_that_cannot_work_is_a_load_error(
     tmp_path: Path, settings: dict[str, Any]

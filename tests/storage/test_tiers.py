@@ -6,12 +6,14 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from flowrt.errors import CallError, StoreUnavailable
+from flowrt.storage.agents.protocol import Place
 from flowrt.storage.memory import VOLATILE_BYTES, MemoryStore
-from flowrt.storage.protocol import Stored
+from flowrt.storage.protocol import KeyValue, Stored
 from flowrt.storage.redis import RedisStore
 from flowrt.storage.sqlite import SqliteStore
 from flowrt.storage.tiers import NAMESPACES, Storage, parse_storage_url
@@ -239,3 +241,25 @@ async def test_the_second_store_is_closed_also_where_the_first_fails_to() -> Non
     with pytest.raises(StoreUnavailable, match="gone"):
         await storage.close()
     assert volatile.closed
+
+
+async def test_the_record_of_agents_opens_its_tier_on_first_use() -> None:
+    persistent, volatile = CountingStore(), CountingStore()
+    storage = Storage("s", persistent, volatile)
+    kept, passing = storage.agents(), storage.agents(volatile=True)
+    assert (0, 0) == (persistent.opened, volatile.opened)
+    await asyncio.gather(*(kept.touch(Place("s", "a", f"t{n}", "u")) for n in range(5)))
+    assert (1, 0) == (persistent.opened, volatile.opened)
+    assert ["u"] == await storage.agents().users("s", "a")
+    assert [] == await passing.users("s", "a")
+    assert (1, 1) == (persistent.opened, volatile.opened)
+
+
+def test_a_store_without_a_record_of_agents_says_so_when_it_is_asked_for() -> None:
+    class OnlyKeys:
+        url = "theirs://somewhere"
+
+    storage = Storage("s", cast(KeyValue, OnlyKeys()), MemoryStore())
+    with pytest.raises(CallError, match=r"theirs://somewhere keeps no record of agents.*agentId"):
+        storage.agents()
+    assert storage.agents(volatile=True) is not None

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 Role = Literal["user", "assistant"]
 T = TypeVar("T")
@@ -97,8 +97,10 @@ class Earlier:
 class Fact:
     """Something an agent keeps about a person.
 
-    `thread` and `seq` are the turn that the newest value came from. `earlier` are the values
-    before, oldest first; listings leave them out.
+    `id` is a new one with each value, so that what is known by it (a vector, a place in a listing)
+    is never of an older value; like a turn's, it rises and is never given again. `thread` and
+    `seq` are the turn that the newest value came from. `earlier` are the values before, oldest
+    first; only `fact` gives them, so that a change costs the same however often there was one.
     """
 
     id: int
@@ -144,6 +146,14 @@ class Removed:
     facts: int = 0
     vectors: int = 0
 
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(
+            self.threads + other.threads,
+            self.turns + other.turns,
+            self.facts + other.facts,
+            self.vectors + other.vectors,
+        )
+
 
 class AgentStore(Protocol):
     """The record of agents in one store; opened and closed with the store it belongs to."""
@@ -153,12 +163,16 @@ class AgentStore(Protocol):
 
         Creates the thread. The first write that names a user makes the thread theirs, with the
         turns it has; a later one never changes that, and its turns are recorded under the thread's
-        user. Costs what is new, not what is stored.
+        user. Costs what is new, not what is stored. No turns change nothing. Raises `ValueError`
+        for `attrs` that are not JSON, before anything is written.
         """
         ...
 
     async def touch(self, place: Place) -> ThreadInfo:
-        """Note that the thread was worked on, without recording a turn; creates it."""
+        """Note that the thread was worked on, without recording a turn; creates it.
+
+        A write like any other: the first that names a user makes the thread theirs.
+        """
         ...
 
     async def turns(
@@ -190,7 +204,10 @@ class AgentStore(Protocol):
         after: str | None = None,
         limit: int = 100,
     ) -> Page[ThreadInfo]:
-        """Threads of an agent, the last active first. `user` None: of everybody and nobody."""
+        """Threads of an agent, the last active first. `user` None: of everybody and nobody.
+
+        Read page by page, none is given twice; one that is worked on meanwhile moves to the front.
+        """
         ...
 
     async def agents(self, service: str) -> list[str]:
@@ -202,11 +219,14 @@ class AgentStore(Protocol):
         ...
 
     async def set_title(self, place: Place, title: str) -> None:
-        """Name a thread. Nothing where there is no such thread."""
+        """Name a thread. Nothing where there is no such thread, or it is another user's."""
         ...
 
     async def delete_thread(self, place: Place) -> Removed:
-        """Remove a thread with its turns and their vectors; never the facts that came from it."""
+        """Remove a thread with its turns and their vectors; never the facts that came from it.
+
+        Nothing where it is another user's than the one asked for.
+        """
         ...
 
     async def facts(
@@ -229,9 +249,10 @@ class AgentStore(Protocol):
         thread: str = "",
         seq: int = 0,
     ) -> Fact:
-        """Create or change a fact; the value before is kept among the earlier ones.
+        """Create or change a fact; the value before is kept among the earlier ones, its vector not.
 
-        The same value again changes nothing but gives the fact as it is.
+        Gives the fact without its earlier values. The same value again changes nothing. Raises
+        `ValueError` for a person "": a fact about nobody would be everybody's.
         """
         ...
 
@@ -240,7 +261,10 @@ class AgentStore(Protocol):
         ...
 
     async def put_vectors(self, person: Person, vectors: Sequence[Vector]) -> None:
-        """Keep vectors, each over the one its turn or fact had; of what is gone, none is kept."""
+        """Keep vectors, each over the one its turn or fact had.
+
+        None is kept of a turn or fact that is gone or is not this person's.
+        """
         ...
 
     async def vectors_of(
@@ -254,13 +278,24 @@ class AgentStore(Protocol):
     ) -> Removed:
         """Remove everything of a person: threads, turns, facts with earlier values, vectors.
 
-        In one agent or in all. Nothing of the text stays in the store's files. `user` is not "".
+        In one agent or in all. Nothing of the text stays in the store's files. Raises `ValueError`
+        for a `user` "".
         """
         ...
 
     async def version(self, person: Person) -> int:
         """A number that changes with every change of a person's turns, facts or vectors.
 
-        For caches: the same number, the same content.
+        For caches: the same number, the same content. 0 for a person nobody knows, also once they
+        are forgotten; no other number ever comes back.
         """
+        ...
+
+
+@runtime_checkable
+class KeepsAgents(Protocol):
+    """A key-value store that keeps the record of agents too, in the same place."""
+
+    def agents(self) -> AgentStore:
+        """The record, open while the store is."""
         ...

@@ -15,6 +15,7 @@ from flowrt.ids import new_id
 from flowrt.storage.protocol import KeyValue, Lease
 
 S = TypeVar("S", bound="Suite")
+K = TypeVar("K", bound=KeyValue)
 
 
 class Suite:
@@ -50,7 +51,7 @@ class Suite:
 
 
 @asynccontextmanager
-async def opened(store: KeyValue) -> AsyncIterator[KeyValue]:
+async def opened(store: K) -> AsyncIterator[K]:
     """Open a store and close it on the way out."""
     await store.open()
     try:

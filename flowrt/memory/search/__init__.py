@@ -1,0 +1,1 @@
+"""Finding turns and facts again, by their words and by their meaning."""

@@ -1,0 +1,152 @@
+"""The scripts about people: facts, vectors, forgetting.
+
+ARGV of each: service, agent and user, escaped; what follows is said at each.
+"""
+
+from __future__ import annotations
+
+FACT_ROW = """
+local function fact_row(number)
+  return packed(call('HMGET', P .. 'fact:' .. number, 'i', 'n', 'd', 's', 'v', 'b', 'a'))
+end
+"""
+
+# Then: after, limit. Answers facts, each packed; the id of each is its place.
+FACTS = """
+local rows = {}
+for at, number in ipairs(call('ZREVRANGEBYSCORE', P .. 'changed:' .. person(ARGV[3]), ARGV[4],
+    '-inf', 'LIMIT', 0, ARGV[5])) do
+  rows[at] = fact_row(number)
+end
+return packed(rows)
+"""
+
+# Then: name. Answers the fact, packed, and its earlier values; or nil.
+FACT = """
+local number = call('HGET', P .. 'facts:' .. person(ARGV[3]), ARGV[4])
+if not number then return nil end
+local found = call('LRANGE', P .. 'earlier:' .. number, 0, -1)
+table.insert(found, 1, fact_row(number))
+return packed(found)
+"""
+
+# Then: name, value, source, expected version or ''. Answers the fact, packed, or the version
+# where it is another.
+# A value has an id of its own, and its vector goes with it: an embedding that comes late for the
+# value before finds nothing to belong to.
+PUT_FACT = """
+local key, name, value = person(ARGV[3]), ARGV[4], ARGV[5]
+local number = call('HGET', P .. 'facts:' .. key, name)
+local id, before, source, version, changed
+if number then
+  id, before, source, version, changed =
+    unpack(call('HMGET', P .. 'fact:' .. number, 'i', 'd', 's', 'v', 'a'))
+end
+version = tonumber(version or 0)
+if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= version then return version end
+if before == value then return fact_row(number) end
+local last = call('INCRBY', P .. 'last', 2)
+local at = stamp()
+if number then
+  call('RPUSH', P .. 'earlier:' .. number,
+    version .. ' ' .. changed .. ' ' .. source .. '\\n' .. before)
+  drop_vector(ARGV[3], id)
+else
+  number = last - 1
+  call('HSET', P .. 'facts:' .. key, name, number)
+  call('HSET', P .. 'fact:' .. number, 'n', name, 'b', at)
+  join(ARGV[3])
+end
+call('HSET', P .. 'fact:' .. number,
+  'i', last, 'd', value, 's', ARGV[6], 'v', version + 1, 'a', at)
+call('ZADD', P .. 'changed:' .. key, last, number)
+call('SET', P .. 'change:' .. key, last)
+return fact_row(number)
+"""
+
+# Then: name. Answers whether there was one.
+DELETE_FACT = """
+local key = person(ARGV[3])
+local number = call('HGET', P .. 'facts:' .. key, ARGV[4])
+if not number then return 0 end
+drop_vector(ARGV[3], call('ZSCORE', P .. 'changed:' .. key, number))
+call('HDEL', P .. 'facts:' .. key, ARGV[4])
+call('ZREM', P .. 'changed:' .. key, number)
+call('UNLINK', P .. 'fact:' .. number, P .. 'earlier:' .. number)
+leave(ARGV[3])
+return 1
+"""
+
+# Then threes: kind, id, vector.
+PUT_VECTORS = """
+local key = person(ARGV[3])
+local ids = {turn = P .. 'turns:' .. key, fact = P .. 'changed:' .. key}
+local change
+for at = 4, #ARGV, 3 do
+  local kind, id = ARGV[at], ARGV[at + 1]
+  if call('ZCOUNT', ids[kind], id, id) > 0 then
+    if not change then
+      change = call('INCR', P .. 'last')
+      call('SET', P .. 'change:' .. key, change)
+    end
+    call('HSET', P .. 'vectors:' .. key, id, kind .. ' ' .. ARGV[at + 2])
+    call('ZADD', P .. 'embedded:' .. key, id, id)
+  end
+end
+return 1
+"""
+
+# Then: after, limit. Answers ids and vectors in turns.
+VECTORS_OF = """
+local key = person(ARGV[3])
+local rows = {}
+for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'embedded:' .. key, '(' .. ARGV[4], '+inf',
+    'LIMIT', 0, ARGV[5])) do
+  rows[#rows + 1] = id
+  rows[#rows + 1] = call('HGET', P .. 'vectors:' .. key, id)
+end
+return packed(rows)
+"""
+
+# Then: '1' for all agents, '1' to count only. Answers threads, turns, facts, vectors.
+FORGET = """
+local agents = {ARGV[2]}
+if ARGV[4] == '1' then agents = call('SMEMBERS', P .. 'agents:' .. ARGV[1]) end
+local gone = {0, 0, 0, 0}
+for _, agent in ipairs(agents) do
+  ARGV[2], HOME = agent, ARGV[1] .. ':' .. agent
+  local key = person(ARGV[3])
+  gone[1] = gone[1] + call('ZCARD', P .. 'active:' .. key)
+  gone[2] = gone[2] + call('ZCARD', P .. 'turns:' .. key)
+  gone[3] = gone[3] + call('ZCARD', P .. 'changed:' .. key)
+  gone[4] = gone[4] + call('ZCARD', P .. 'embedded:' .. key)
+  if ARGV[5] ~= '1' then
+    for _, number in ipairs(call('ZRANGE', P .. 'active:' .. key, 0, -1)) do
+      call('HDEL', P .. 'threads:' .. HOME, call('HGET', P .. 'thread:' .. number, 't'))
+      call('ZREM', P .. 'active:' .. HOME, number)
+      call('UNLINK', P .. 'thread:' .. number, P .. 'said:' .. number)
+    end
+    for _, number in ipairs(call('ZRANGE', P .. 'changed:' .. key, 0, -1)) do
+      call('UNLINK', P .. 'fact:' .. number, P .. 'earlier:' .. number)
+    end
+    for _, kind in ipairs({'active', 'turns', 'facts', 'changed', 'vectors', 'embedded'}) do
+      call('UNLINK', P .. kind .. ':' .. key)
+    end
+    leave(ARGV[3])
+  end
+end
+return gone
+"""
+
+# Answers the counter at the person's last write, and how much they have. A removal draws no number
+# (a full Redis would refuse it) but lowers the second, so the two together never come again.
+VERSION = """
+local key = person(ARGV[3])
+return {call('GET', P .. 'change:' .. key) or '0',
+  call('ZCARD', P .. 'turns:' .. key) + call('ZCARD', P .. 'changed:' .. key)
+  + call('ZCARD', P .. 'embedded:' .. key)}
+"""
+
+# Answers the agents of a service, or the users of an agent.
+AGENTS = "return packed(call('SMEMBERS', P .. 'agents:' .. ARGV[1]))"
+USERS = "return packed(call('SMEMBERS', P .. 'people:' .. HOME))"

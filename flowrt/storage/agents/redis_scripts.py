@@ -1,0 +1,125 @@
+"""The Lua scripts of the record of agents in Redis: each is one atomic step.
+
+All keys start with ``flowrt:{agents}:``. A *home* is ``SERVICE:AGENT`` and a *person* is
+``SERVICE:AGENT:USER``, each part with ``%`` and ``:`` escaped, so that no two of them meet.
+Threads, turns, facts and changes take their numbers from one counter: it is what orders them, not
+the server's clock, and no two things have one number. The text is in two kinds of keys only:
+
+=====================  ====================================================================
+``last``               the counter
+``agents:SERVICE``     set: the agents that have anything
+``people:HOME``        set: the users that have a thread or a fact; "" is nobody
+``threads:HOME``       hash: thread to its number
+``active:HOME``        sorted set: numbers of threads by their last activity
+``active:PERSON``      the same, of one person's
+``thread:NUMBER``      hash: t thread, u user, n title, v version, b begun, a active
+``said:NUMBER``        list: the turns of a thread; the place in it is the `seq`
+``turns:PERSON``       sorted set: ``THREAD:SEQ`` by the id of the turn
+``facts:PERSON``       hash: name of a fact to its number
+``changed:PERSON``     sorted set: numbers of facts by the id of their newest value
+``fact:NUMBER``        hash: n name, d value, s source, v version, b begun, a changed, i id
+``earlier:NUMBER``     list: the values a fact had, oldest first
+``vectors:PERSON``     hash: id of a turn or fact to its vector
+``embedded:PERSON``    sorted set: those ids in order
+``change:PERSON``      the counter at the last write
+=====================  ====================================================================
+
+A list and not a hash for the turns: it numbers them without gaps by itself, and a turn in it costs
+its text and some ten bytes. A script that adds draws its number before any other write: in a full
+Redis that is refused, and nothing is half done. Those that remove use commands that a full Redis
+takes. What is read comes as one string, each value behind its length: our client takes many times
+as long for a thousand small strings.
+"""
+
+from __future__ import annotations
+
+from flowrt.storage.agents import redis_person_scripts as people
+from flowrt.storage.agents import redis_thread_scripts as threads
+
+PREFIX = b"flowrt:{agents}:"
+COUNTER = PREFIX + b"last"
+
+_PRELUDE = """
+local P = 'flowrt:{agents}:'
+local HOME = ARGV[1] .. ':' .. ARGV[2]
+local call = redis.call
+
+local function person(user) return HOME .. ':' .. user end
+
+local function stamp()
+  local time = call('TIME')
+  return time[1] .. '.' .. string.format('%06d', time[2])
+end
+
+-- The number and the user of a thread; nil where there is none, or another user's is asked for.
+local function thread(name, user)
+  local number = call('HGET', P .. 'threads:' .. HOME, name)
+  if not number then return nil end
+  local owner = call('HGET', P .. 'thread:' .. number, 'u')
+  if user ~= '' and owner ~= user then return nil end
+  return number, owner
+end
+
+local function packed(values)
+  local parts = {}
+  for _, value in ipairs(values) do
+    value = tostring(value)
+    parts[#parts + 1] = #value .. ':'
+    parts[#parts + 1] = value
+  end
+  return table.concat(parts)
+end
+
+local function thread_row(number, place)
+  local row = call('HMGET', P .. 'thread:' .. number, 't', 'u', 'n', 'v', 'b', 'a')
+  row[7] = call('LLEN', P .. 'said:' .. number)
+  row[8] = place
+  return packed(row)
+end
+
+local function join(user)
+  call('SADD', P .. 'people:' .. HOME, user)
+  call('SADD', P .. 'agents:' .. ARGV[1], ARGV[2])
+end
+
+-- Drop the names of who has nothing any more.
+local function leave(user)
+  local key = person(user)
+  if call('EXISTS', P .. 'active:' .. key, P .. 'facts:' .. key) > 0 then return end
+  call('DEL', P .. 'change:' .. key)
+  call('SREM', P .. 'people:' .. HOME, user)
+  if call('EXISTS', P .. 'people:' .. HOME) == 0 then
+    call('SREM', P .. 'agents:' .. ARGV[1], ARGV[2])
+  end
+end
+
+local function drop_vector(user, id)
+  call('ZREM', P .. 'embedded:' .. person(user), id)
+  return call('HDEL', P .. 'vectors:' .. person(user), id)
+end
+"""
+
+ALL = {
+    f"agents.{name}": _PRELUDE + text
+    for name, text in {
+        "append": threads.WORK + threads.APPEND,
+        "touch": threads.WORK + threads.TOUCH,
+        "turns": threads.TURNS,
+        "turns_of": threads.TURNS_OF,
+        "thread": threads.THREAD,
+        "threads": threads.THREADS,
+        "set_title": threads.SET_TITLE,
+        "delete_thread": threads.DELETE_THREAD,
+        "facts": people.FACT_ROW + people.FACTS,
+        "fact": people.FACT_ROW + people.FACT,
+        "put_fact": people.FACT_ROW + people.PUT_FACT,
+        "delete_fact": people.DELETE_FACT,
+        "put_vectors": people.PUT_VECTORS,
+        "vectors_of": people.VECTORS_OF,
+        "forget": people.FORGET,
+        "version": people.VERSION,
+        "agents": people.AGENTS,
+        "users": people.USERS,
+    }.items()
+}
+"""What the store registers, by name."""
