@@ -111,12 +111,18 @@ class Service:
         """The names of the flows, in file order."""
         return list(self._flows)
 
-    async def start(self, *, sources: bool = False, trace: Trace | None = None) -> None:
+    async def start(
+        self,
+        *,
+        sources: bool = False,
+        trace: Trace | None = None,
+        watcher: Watcher | None = None,
+    ) -> None:
         """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
-        Without sources, flows run where they are invoked; `trace` is of the messages of sources.
-        Stores open on first use. Raises `ConfigError` where a source is of a type that is not
-        installed.
+        Without sources, flows run where they are invoked; `trace` and `watcher` are of the
+        messages of sources. Stores open on first use. Raises `ConfigError` where a source is of a
+        type that is not installed.
         """
         if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
@@ -124,7 +130,7 @@ class Service:
             for connector in self._built.connectors.values():
                 await connector.start()
                 starting.push_async_callback(connector.stop)
-            intake = Intake(self._built, self, trace)
+            intake = Intake(self._built, self, trace, watcher)
             if sources:
                 await intake.start(starting, inner=True)
             # Between the two: what outer sources have sent in may need the inner ones to end.
