@@ -144,16 +144,6 @@ class AiAgentSettings(Settings):
     stop_when: Expr | None = Field(
         default=None, description="Where true, this message stops the thread's run instead."
     )
-    authorize_id: Expr | None = Field(
-        default=None,
-        description="Where not empty, this message answers the gated call with that id instead.",
-    )
-    authorize_allow: Expr | None = Field(
-        default=None, description="The answer: true allows the call, anything else denies it."
-    )
-    authorize_timeout: Duration = Field(
-        default=300.0, description="Longest wait for an answer; a call without one is denied."
-    )
     agent_id: Annotated[Words, AfterValidator(str.strip)] | None = Field(
         default=None,
         description="Names the agent, and has it keep context, record and facts apart.",
@@ -182,6 +172,16 @@ class AiAgentSettings(Settings):
     )
     resume_interrupted: bool = Field(
         default=False, description="First finish the exchange of a run that died on the thread."
+    )
+    authorize_id: Expr | None = Field(
+        default=None,
+        description="Where not empty, this message answers the gated call with that id instead.",
+    )
+    authorize_allow: Expr | None = Field(
+        default=None, description="The answer: true allows the call, anything else denies it."
+    )
+    authorize_timeout: Duration = Field(
+        default=300.0, description="Longest wait for an answer; a call without one is denied."
     )
     events: SubFlow | None = Field(
         default=None, description="Gets each event of the run as a message of its own."

@@ -1,4 +1,4 @@
-"""Types of settings that the AI blocks share, and how they refuse what cannot be given yet."""
+"""Types of settings that the AI blocks share, and how they refuse what cannot be."""
 
 from __future__ import annotations
 

@@ -91,6 +91,7 @@ class Agent:
         tools = MemoryTools(conversation, session.source) if conversation is not None else None
         work = (run, session, events, live, claimed.scope, tools)
         try:
+            # Before anything is read: what no model can be shown fails the run here.
             files = self._spec.media.read(message, "ai-agent")
             await session.open()
             if session.interrupted and await self._finish_interrupted(message, *work):
@@ -206,12 +207,12 @@ class Agent:
         if conversation in run.claims:
             # An enclosing agent holds it and waits for this one: waiting for it would never end.
             outer = runs.get(conversation)
-            decisions = outer.decisions if outer else None
-            yield replace(claimed, live=LiveRun(self._spec.address, conversation, decisions))
+            inner = LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
+            yield replace(claimed, live=inner)
             return
-        # Before it has the conversation: a message that comes right behind must find it.
-        runs.offer(live)
         async with AsyncExitStack() as held:
+            # Before it has the conversation: a message that comes right behind must find it.
+            runs.offer(live)
             held.callback(runs.remove, live)
             try:
                 await held.enter_async_context(
