@@ -14,6 +14,7 @@ from flowrt.agent.live import LiveRuns
 from flowrt.clock import Clock, SystemClock
 from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
+from flowrt.connectors.embeddings import memory_embeddings
 from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
 from flowrt.engine.local_transport import LocalTransport
@@ -65,6 +66,7 @@ class Service:
         self.config = config
         self.storage = storage
         self.memories = memories or Memories(storage)
+        self.memories.spawn = self.spawn
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
         self.transport: Transport = LocalTransport()
@@ -97,14 +99,17 @@ class Service:
         `storage` and `volatile` are store URLs (``sqlite:PATH``, ``redis://…``, ``memory:``);
         unset, `FLOWRT_STORAGE` and `FLOWRT_VOLATILE` decide, then ``sqlite:.flowrt/state.db`` and
         the process's own memory. `FLOWRT_MEMORY` names another place for what agents with an
-        `agentId` remember. Raises `ConfigError` with every fault of the file.
+        `agentId` remember, `FLOWRT_EMBEDDINGS` the connector that their memory is searched by
+        meaning with. Raises `ConfigError` with every fault of the file.
         """
         faults: list[Fault] = []
         config = load_config(path, env_file=env_file, environ=environ, faults=faults)
         add_secrets(config.env.secrets.values())
         built = build(config, faults)
         tiers = Storage.from_urls(config.name, storage, volatile, environ=environ)
-        memories = Memories.from_environ(tiers, os.environ if environ is None else environ)
+        environ = os.environ if environ is None else environ
+        embeds = memory_embeddings(built.connectors, environ)
+        memories = Memories.from_environ(tiers, environ, embeds)
         return cls(config, built, tiers, memories=memories, clock=clock)
 
     @property
