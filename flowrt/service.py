@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from flowrt.agent.live import LiveRuns
 from flowrt.clock import Clock, SystemClock
 from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
+from flowrt.connectors.embeddings import memory_embeddings
 from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
 from flowrt.engine.local_transport import LocalTransport
@@ -21,6 +23,7 @@ from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
 from flowrt.errors import CallError, ConfigError, Fault, FlowError, describe
 from flowrt.ids import new_id
+from flowrt.memory.memories import Memories
 from flowrt.message import Message, Outcome, clean
 from flowrt.observe.log import get_logger
 from flowrt.observe.masking import add_secrets
@@ -51,11 +54,19 @@ class Service:
     """
 
     def __init__(
-        self, config: Config, built: Built, storage: Storage, *, clock: Clock | None = None
+        self,
+        config: Config,
+        built: Built,
+        storage: Storage,
+        *,
+        memories: Memories | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.name = config.name
         self.config = config
         self.storage = storage
+        self.memories = memories or Memories(storage)
+        self.memories.spawn = self.spawn
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
         self.transport: Transport = LocalTransport()
@@ -87,14 +98,19 @@ class Service:
 
         `storage` and `volatile` are store URLs (``sqlite:PATH``, ``redis://…``, ``memory:``);
         unset, `FLOWRT_STORAGE` and `FLOWRT_VOLATILE` decide, then ``sqlite:.flowrt/state.db`` and
-        the process's own memory. Raises `ConfigError` with every fault of the file.
+        the process's own memory. `FLOWRT_MEMORY` names another place for what agents with an
+        `agentId` remember, `FLOWRT_EMBEDDINGS` the connector that their memory is searched by
+        meaning with. Raises `ConfigError` with every fault of the file.
         """
         faults: list[Fault] = []
         config = load_config(path, env_file=env_file, environ=environ, faults=faults)
         add_secrets(config.env.secrets.values())
         built = build(config, faults)
         tiers = Storage.from_urls(config.name, storage, volatile, environ=environ)
-        return cls(config, built, tiers, clock=clock)
+        environ = os.environ if environ is None else environ
+        embeds = memory_embeddings(built.connectors, environ)
+        memories = Memories.from_environ(tiers, environ, embeds)
+        return cls(config, built, tiers, memories=memories, clock=clock)
 
     @property
     def flows(self) -> list[str]:
@@ -139,7 +155,10 @@ class Service:
         try:
             await self._running.aclose()
         finally:
-            await self.storage.close()
+            try:
+                await self.memories.close()
+            finally:
+                await self.storage.close()
 
     async def drain(self) -> None:
         """Wait for what is under way; what takes longer than the grace is cut off."""

@@ -7,8 +7,16 @@ from blocks.ai.authorization import gate_spec
 from blocks.ai.media import media_spec
 from flowrt.agent.agent import Agent
 from flowrt.agent.events import EVENT_TYPES
+from flowrt.agent.memory_tools import DEFINITIONS
 from flowrt.agent.prompt import system_prompt
-from flowrt.agent.spec import AgentSpec, EventSpec, MemorySpec, SkillSpec, ToolSpec
+from flowrt.agent.spec import (
+    AgentSpec,
+    EventSpec,
+    MemorySpec,
+    RememberSpec,
+    SkillSpec,
+    ToolSpec,
+)
 from flowrt.agent.toolbox import LOAD_SKILL
 from flowrt.engine.block import Block
 from flowrt.engine.run import Run
@@ -68,6 +76,8 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
     definitions = [tool.definition for tool in tools.values()]
     if skills:
         definitions.append(_load_skill(list(skills)))
+    if settings.user_memory:
+        definitions += DEFINITIONS
     system = system_prompt(
         settings.prompt,
         settings.answer,
@@ -89,7 +99,7 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
         max_parallel=settings.max_parallel_tools,
         budget=Budget(settings.context_max_tokens, settings.compact_to),
         strategy=settings.memory_compaction,
-        memory=_memory(settings),
+        memory=_memory(settings, site),
         events=_events(settings, site),
         default=site.chain(settings.default, "default") if settings.default else None,
         model_name=settings.model,
@@ -100,7 +110,7 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
     )
 
 
-def _memory(settings: AiAgentSettings) -> MemorySpec | None:
+def _memory(settings: AiAgentSettings, site: Site) -> MemorySpec | None:
     if settings.memory_thread_id is None:
         return None
     return MemorySpec(
@@ -108,6 +118,22 @@ def _memory(settings: AiAgentSettings) -> MemorySpec | None:
         settings.memory_volatile,
         settings.thread_policy,
         settings.stop_when,
+        _remember(settings, site),
+    )
+
+
+def _remember(settings: AiAgentSettings, site: Site) -> RememberSpec | None:
+    if settings.agent_id is None:
+        return None
+    naming = settings.name_thread
+    return RememberSpec(
+        agent=settings.agent_id,
+        user=settings.user_id,
+        record=settings.records,
+        facts=settings.user_memory,
+        context=settings.forward_context,
+        name_thread=site.chain(naming, "nameThread") if naming else None,
+        resume=settings.resume_interrupted,
     )
 
 

@@ -6,20 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from blocks.ai.fields import JsonObject, Words, not_yet, refused, unique
+from blocks.ai.fields import JsonObject, Words, refused, unique
 from flowrt.agent.events import EVENT_TYPES
+from flowrt.agent.memory_tools import NAMES
 from flowrt.engine.block import Settings
 from flowrt.engine.fields import Blocks, Duration, Expr, SubFlow, expr_over
 
-# Declared so that a file which uses them is told when they come, not that they are unknown.
-_LATER = {
-    "agentId": "first-class memory",
-    "userId": "first-class memory",
-    "history": "first-class memory",
-    "userMemory": "first-class memory",
-    "forwardContext": "first-class memory",
-    "nameThread": "first-class memory",
-}
 _MCP_ONLY = ("title", "annotations", "outputSchema")
 
 # Measured by bench/cost.py: above it the cached prefix breaks so often that each remembered token
@@ -152,6 +144,35 @@ class AiAgentSettings(Settings):
     stop_when: Expr | None = Field(
         default=None, description="Where true, this message stops the thread's run instead."
     )
+    agent_id: Annotated[Words, AfterValidator(str.strip)] | None = Field(
+        default=None,
+        description="Names the agent, and has it keep context, record and facts apart.",
+    )
+    user_id: Expr | None = Field(
+        default=None, description="Who is on the other side; whose the record and the facts are."
+    )
+    history: Literal["record", "off"] | None = Field(
+        default=None,
+        description=(
+            "Whether what is said is recorded, word for word. Without it: `record` with `agentId`, "
+            "`off` with `memoryVolatile`."
+        ),
+    )
+    user_memory: bool = Field(
+        default=False,
+        description="Notes about the user: told in each request, kept with `remember`.",
+    )
+    forward_context: Expr | None = Field(
+        default=None,
+        description="A map that goes along with every memory call of the run and is kept nowhere.",
+    )
+    name_thread: SubFlow | None = Field(
+        default=None,
+        description="Names a conversation, from {threadKey, agentId, userId, question, answer}.",
+    )
+    resume_interrupted: bool = Field(
+        default=False, description="First finish the exchange of a run that died on the thread."
+    )
     authorize_id: Expr | None = Field(
         default=None,
         description="Where not empty, this message answers the gated call with that id instead.",
@@ -179,7 +200,6 @@ class AiAgentSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _supported(cls, values: Any) -> Any:
-        not_yet(values, _LATER)
         if isinstance(values, dict) and "memoryMaxTokens" in values:
             raise refused(
                 "renamed",
@@ -196,9 +216,34 @@ class AiAgentSettings(Settings):
             raise refused("reserved", "'load_skill' is reserved once there are skills")
         if self.stop_when is not None and self.memory_thread_id is None:
             raise refused("needs", "stopWhen needs memoryThreadId: it stops a thread's run")
+        self._remembers()
         for name, given in (("emit", self.emit is not None), ("stream", self.stream)):
             if given and self.events is None:
                 raise refused("needs", f"{name} needs events: there is nobody to tell")
         if self.max_iterations <= 0:
             object.__setattr__(self, "max_iterations", 8)
         return self
+
+    def _remembers(self) -> None:
+        """Refuse what needs an `agentId`, and an `agentId` without what it needs."""
+        if self.agent_id is not None and self.memory_thread_id is None:
+            raise refused("needs", "agentId needs memoryThreadId: memory is kept by thread")
+        for name, given in (
+            ("history: record", self.history == "record"),
+            ("userMemory", self.user_memory),
+            ("forwardContext", self.forward_context is not None),
+            ("nameThread", self.name_thread is not None),
+            ("resumeInterrupted", self.resume_interrupted),
+        ):
+            if given and self.agent_id is None:
+                raise refused("needs", f"{name} needs agentId: it names the agent that remembers")
+        if self.user_memory and self.user_id is None:
+            raise refused("needs", "userMemory needs userId: notes are about somebody")
+        for tool in self.tools:
+            if self.user_memory and tool.name in NAMES:
+                raise refused("reserved", f"{tool.name!r} is reserved once there is userMemory")
+
+    @property
+    def records(self) -> bool:
+        """Whether what is said is recorded."""
+        return self.history == "record" or (self.history is None and not self.memory_volatile)

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 
+from flowrt.agent.agent_keeper import AgentKeeper
+from flowrt.agent.conversation import Conversation, open_conversation
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.keeper import Keeper, ThreadKeeper
 from flowrt.agent.live import LiveRun, LiveRuns
 from flowrt.agent.loop import Loop
+from flowrt.agent.memory_tools import MemoryTools
 from flowrt.agent.prompt import opening_turn
 from flowrt.agent.session import Session
 from flowrt.agent.spec import AgentSpec, MemorySpec
 from flowrt.engine.run import Run
+from flowrt.errors import AgentError, ModelError, StoreError
 from flowrt.ids import new_id
+from flowrt.memory.agent_memory import working_key
 from flowrt.memory.transcript import PREFIX, Thread
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
 from flowrt.storage.lease import hold
-from flowrt.storage.tiers import Space
 
 AGE_LIMIT = 900.0
 """Seconds after which a run is ended: a tool that never returns must not hold a thread for ever."""
 
 _log = get_logger("flowrt.agent")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A conversation that a run holds. `name` is the thread, `scope` begins its `toolScope`s.
+
+    `blind` says why the claim could not be made: the store that keeps it is gone.
+    """
+
+    live: LiveRun
+    name: str = ""
+    scope: str = ""
+    blind: str = ""
 
 
 class Agent:
@@ -39,11 +58,11 @@ class Agent:
         memory = self._spec.memory
         if memory is None:
             opening = opening_turn(message, self._spec.opening)
-            live = LiveRun(self._spec.address, "")
-            return await self._work(message, run, live, None, f"run-{new_id()}", opening)
+            claimed = _Claimed(LiveRun(self._spec.address, ""), scope=f"run-{new_id()}")
+            return await self._work(message, run, claimed, opening)
         name = memory.thread.key(message, "ai-agent memory threadId")
-        tier = "user_volatile" if memory.volatile else "user"
-        conversation = f"{tier}/{name}"
+        key = _key(memory, name)
+        conversation = f"{memory.tier}/{key}"
         running = run.runtime.live.get(conversation)
         if memory.stop_when is not None and memory.stop_when.test(message):
             if running is not None:
@@ -55,32 +74,89 @@ class Agent:
         opening = opening_turn(message, self._spec.opening)
         if self._merges(memory, running, message, opening):
             return _ended(message)
-        self._warn_of_another(running, name)
-        space = run.storage.space(tier)
-        async with self._claim(run, space, name, conversation) as live:
-            thread = Thread(space, name)
-            scope = f"{name}/{self._spec.fingerprint}"
-            return await self._work(message, run.within(conversation), live, thread, scope, opening)
+        self._warn_of_another(memory, running, name)
+        async with self._claim(run, memory, key, name, conversation) as claimed:
+            return await self._work(message, run.within(conversation), claimed, opening)
 
     async def _work(
-        self,
-        message: Message,
-        run: Run,
-        live: LiveRun,
-        thread: Thread | None,
-        scope: str,
-        opening: str,
+        self, message: Message, run: Run, claimed: _Claimed, opening: str
     ) -> Message | None:
         events = AgentEvents(self._spec.events, message, run)
-        session = Session(self._spec, message, run, events, thread)
+        live = claimed.live
         limit = asyncio.get_running_loop().call_later(
             AGE_LIMIT, lambda: live.stop(f"the run is older than {AGE_LIMIT:.0f} s", hard=True)
         )
+        keeper, conversation = self._keeper(message, run, events, claimed)
+        session = Session(self._spec, message, run, events, keeper)
+        tools = MemoryTools(conversation, session.source) if conversation is not None else None
+        work = (run, session, events, live, claimed.scope, tools)
         try:
-            await session.open(opening, self._spec.media.read(message, "ai-agent"))
-            return await Loop(self._spec, message, run, session, events, live, scope).run()
+            # Before anything is read: what no model can be shown fails the run here.
+            files = self._spec.media.read(message, "ai-agent")
+            await session.open()
+            if session.interrupted and await self._finish_interrupted(message, *work):
+                message.stop = True
+                return message
+            session.begin(opening, files)
+            return await Loop(self._spec, message, *work).run()
         finally:
             limit.cancel()
+            current = asyncio.current_task()
+            cancelled = current is not None and current.cancelling()
+            await session.abandon("cancelled" if cancelled else "failed")
+
+    def _keeper(
+        self, message: Message, run: Run, events: AgentEvents, claimed: _Claimed
+    ) -> tuple[Keeper | None, Conversation | None]:
+        memory = self._spec.memory
+        if memory is None:
+            return None, None
+        keeper: Keeper
+        thread = Thread(run.storage.space(memory.tier), claimed.name)
+        remember = memory.remember
+        if remember is None:
+            keeper = ThreadKeeper(thread)
+            return keeper, None
+        conversation = open_conversation(
+            remember, claimed.name, memory.volatile, message, run, self._spec.label
+        )
+        keeper = AgentKeeper(
+            self._spec, remember, conversation, thread, message, run, events, blind=claimed.blind
+        )
+        return keeper, conversation if remember.facts else None
+
+    async def _finish_interrupted(
+        self,
+        message: Message,
+        run: Run,
+        session: Session,
+        events: AgentEvents,
+        live: LiveRun,
+        scope: str,
+        tools: MemoryTools | None,
+    ) -> bool:
+        """Finish the exchange of a run that died; whether the run is to stop with it.
+
+        Its answer goes to the conversation; who asked is not there any more. A failure ends that
+        exchange, not the one that follows: a question that cannot be answered must not hold the
+        thread for ever.
+        """
+        session.take_up()
+        await events.emit("signal", 1, signal="resumed", text="finishing an interrupted run")
+        spec = replace(self._spec, default=None)
+        own = message.clone()
+        try:
+            with live.holding_back():
+                result = await Loop(spec, own, run, session, events, live, scope, tools).run()
+        except (AgentError, ModelError) as error:
+            _log.warning(
+                "an interrupted run could not be finished",
+                block=self._spec.label,
+                error=str(error),
+            )
+            await session.abandon("failed")
+            return False
+        return result is not None and result.stop
 
     def _answers(self, message: Message, running: LiveRun | None) -> bool:
         """Whether the message answers a gated call; one that comes too late does as well."""
@@ -109,8 +185,9 @@ class Agent:
             opening += f"\n[came with this message and cannot be shown now: {files.told}]"
         return running.hand_over(opening)
 
-    def _warn_of_another(self, running: LiveRun | None, name: str) -> None:
-        if running is not None and running.address != self._spec.address:
+    def _warn_of_another(self, memory: MemorySpec, running: LiveRun | None, name: str) -> None:
+        # Blocks of one agentId are one agent and mean to share.
+        if memory.remember is None and running and running.address != self._spec.address:
             _log.warning(
                 "two blocks work one conversation and share its transcript; "
                 "give one of them another memoryThreadId, such as vars.toolScope",
@@ -121,31 +198,45 @@ class Agent:
 
     @asynccontextmanager
     async def _claim(
-        self, run: Run, space: Space, name: str, conversation: str
-    ) -> AsyncIterator[LiveRun]:
+        self, run: Run, memory: MemorySpec, key: str, name: str, conversation: str
+    ) -> AsyncIterator[_Claimed]:
         """Hold the conversation while the run lives: one run at a time, in all processes."""
+        live = LiveRun(self._spec.address, conversation)
+        claimed = _Claimed(live, name, f"{name}/{self._spec.fingerprint}")
         runs: LiveRuns = run.runtime.live
         if conversation in run.claims:
             # An enclosing agent holds it and waits for this one: waiting for it would never end.
             outer = runs.get(conversation)
-            yield LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
+            inner = LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
+            yield replace(claimed, live=inner)
             return
-        live = LiveRun(self._spec.address, conversation)
-        memory = self._spec.memory
-        wait = 0.0 if memory is not None and memory.policy == "reject" else None
-        # Before it has the conversation: a message that comes right behind must find it.
-        runs.offer(live)
-        try:
-            async with hold(
-                space,
-                PREFIX + name,
-                wait=wait,
-                on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
-            ):
-                runs.add(live)
-                yield live
-        finally:
-            runs.remove(live)
+        async with AsyncExitStack() as held:
+            # Before it has the conversation: a message that comes right behind must find it.
+            runs.offer(live)
+            held.callback(runs.remove, live)
+            try:
+                await held.enter_async_context(
+                    hold(
+                        run.storage.space(memory.tier),
+                        key,
+                        wait=0.0 if memory.policy == "reject" else None,
+                        on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
+                    )
+                )
+            except StoreError as error:
+                if memory.remember is None:
+                    raise
+                # Nothing can be read, so nothing will be written: there is nothing to hold.
+                claimed = replace(claimed, blind=str(error))
+            runs.add(live)
+            yield claimed
+
+
+def _key(memory: MemorySpec, thread: str) -> str:
+    """What a conversation is stored and claimed under."""
+    if memory.remember is None:
+        return PREFIX + thread
+    return working_key(memory.remember.agent, thread)
 
 
 def _ended(message: Message) -> Message:

@@ -7,7 +7,8 @@ A conversation is a tier and a thread. `threadPolicy: merge` hands a message to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from flowrt.agent.gates import Decisions
@@ -29,6 +30,7 @@ class LiveRun:
     __slots__ = (
         "_closed",
         "_handed_over",
+        "_holding_back",
         "_in_tools",
         "_work",
         "address",
@@ -46,6 +48,7 @@ class LiveRun:
         self._work: asyncio.Task[Any] | None = None
         self._in_tools = False
         self._closed = False
+        self._holding_back = False
 
     def hand_over(self, text: str) -> bool:
         """Give the run another user message; False where it has its answer and takes no more.
@@ -58,20 +61,31 @@ class LiveRun:
             self._handed_over.append(text)
         return True
 
+    @contextmanager
+    def holding_back(self) -> Iterator[None]:
+        """Keep what is handed over for an exchange that follows the one under way."""
+        self._holding_back = True
+        try:
+            yield
+        finally:
+            self._holding_back = False
+
     def close(self) -> list[str]:
         """Take no more messages; returns what was handed over and not taken."""
-        self._closed = True
+        self._closed = not self._holding_back
         return self.take()
 
     def take(self) -> list[str]:
         """What was handed over since the last call."""
+        if self._holding_back:
+            return []
         taken, self._handed_over = self._handed_over, []
         return taken
 
     @property
     def waiting(self) -> bool:
         """Whether something was handed over and not taken yet."""
-        return bool(self._handed_over)
+        return bool(self._handed_over) and not self._holding_back
 
     def stop(self, reason: str, *, hard: bool = False) -> None:
         """End the run soon. A model call is cut off at once, running tools only where `hard`.

@@ -7,8 +7,10 @@ from typing import Any
 from flowrt.agent.answer import fold_answer
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.gates import Gates
+from flowrt.agent.keeper import Ending
 from flowrt.agent.live import LiveRun, RunStopped
 from flowrt.agent.media import Produced
+from flowrt.agent.memory_tools import MemoryTools
 from flowrt.agent.session import Session
 from flowrt.agent.spec import AgentSpec
 from flowrt.agent.toolbox import Toolbox
@@ -16,7 +18,7 @@ from flowrt.agent.turn import call_model
 from flowrt.engine.run import Run
 from flowrt.errors import AgentError, ModelError, PromptTooLong, describe
 from flowrt.llm.model import Reply
-from flowrt.memory.entry import error_result, results_entry, user_entry
+from flowrt.memory.entry import error_result, results_entry
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
 
@@ -27,6 +29,13 @@ _CUT_OFF = (
     "not run: the reply was cut off by the token limit before the call was complete. "
     "Make the call again with shorter arguments, or in several calls."
 )
+
+_STOP_REASONS = {
+    "refusal": "refused",
+    "max_tokens": "max tokens",
+    "max_iterations": "max iterations",
+}
+"""How the record of an unanswered question says what `vars.guardrail.reason` says."""
 
 _log = get_logger("flowrt.agent")
 
@@ -43,6 +52,7 @@ class Loop:
         events: AgentEvents,
         live: LiveRun,
         scope: str,
+        memory_tools: MemoryTools | None = None,
     ) -> None:
         self._spec = spec
         self._message = message
@@ -51,7 +61,7 @@ class Loop:
         self._events = events
         self._live = live
         gates = Gates(spec, message, run, events, live)
-        self._tools = Toolbox(spec, message, run, events, gates, scope)
+        self._tools = Toolbox(spec, message, run, events, gates, scope, memory_tools)
         self._produced = Produced(spec.media.response, message, spec.label)
         self._cut_off = 0
 
@@ -85,7 +95,7 @@ class Loop:
     async def _turn(self, iteration: int) -> Reply:
         """One model call, with whatever was handed over before it."""
         for text in self._live.take():
-            self._session.add(user_entry(text))
+            self._session.say(text)
             await self._events.emit("signal", iteration, signal="context", text=text)
         await self._session.fit(iteration)
         await self._events.emit("turn_start", iteration)
@@ -156,8 +166,11 @@ class Loop:
             self._session.add(results_entry([error_result(call["id"], _CUT_OFF) for call in calls]))
             return self._cut_off <= MAX_CUT_OFF
         self._check_stop()
+        # Before the tools as well: a run that dies in one is to know which it had begun.
+        await self._session.checkpoint(iteration)
         results = await self._live.guard(self._tools.run(calls, iteration), tools=True)
         self._session.add(results_entry(results))
+        await self._session.checkpoint(iteration)
         if self._tools.stopped:
             raise RunStopped("a tool stopped the run")
         self._check_stop()
@@ -178,7 +191,7 @@ class Loop:
         if not text.strip():
             _log.warning("the model answered with nothing; the body stays", block=self._spec.label)
         await self._events.emit("done", iteration, text=text)
-        await self._session.save(iteration)
+        await self._session.save(Ending(iteration, text, "" if text.strip() else "no text"))
         self._message.body = fold_answer(text, self._message.body)
         self._message.raw = False
         if self._events.stopped:
@@ -187,9 +200,10 @@ class Loop:
 
     async def _halt(self, reason: str, iteration: int) -> Message:
         """A stop: what happened is kept, open calls are closed, the flow ends here."""
-        self._live.close()
+        leftover = tuple(self._live.close())
         await self._events.emit("signal", max(1, iteration), signal="stop", text=reason)
-        await self._session.save(iteration, reason=f"stopped: {reason}")
+        ending = Ending(iteration, stop_reason=reason, leftover=leftover)
+        await self._session.save(ending, reason=f"stopped: {reason}")
         self._message.stop = True
         return self._message
 
@@ -197,9 +211,12 @@ class Loop:
         """No answer: the `default` chain with `vars.guardrail`, or an error."""
         _log.warning("an agent run ended without an answer", block=self._spec.label, reason=text)
         await self._events.emit("guardrail", iteration, reason=text)
-        for unanswered in self._live.close():
+        leftover = tuple(self._live.close())
+        for unanswered in leftover:
             await self._events.emit("signal", iteration, signal="unanswered", text=unanswered)
-        await self._session.save(iteration)
+        await self._session.save(
+            Ending(iteration, stop_reason=_STOP_REASONS[reason], leftover=leftover)
+        )
         if self._spec.default is None:
             raise AgentError(f"ai-agent: {text}, and no `default` flow takes over")
         self._message.set("guardrail", {"reason": reason, "text": text})

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from flowrt.agent.compactor import Compactor
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.keeper import Ending, Keeper, Working
 from flowrt.agent.media import NO_FILES, Files, Opening
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.errors import StoreError
+from flowrt.llm.estimate import estimate_blocks
 from flowrt.llm.model import Reply, Request
 from flowrt.llm.request import build_request
 from flowrt.memory.compaction import Budget
 from flowrt.memory.entry import Entry, assistant_entry, close_calls, tokens_of, user_entry
 from flowrt.memory.meter import Meter
-from flowrt.memory.transcript import Thread, Transcript
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
 
@@ -33,9 +33,9 @@ _log = get_logger("flowrt.agent.memory")
 class Session:
     """What the model is shown in one run, and what becomes of it.
 
-    `entries` are the stored transcript and everything this run added. A run that ends with an
-    answer, a stop or its iteration limit is saved with `save`; one that fails or is cancelled
-    leaves the thread as it was before.
+    `entries` are the stored transcript and everything this run added. An exchange begins with
+    `begin` and ends with `save`, or with `abandon` where the run fails or is cancelled; what
+    becomes of it then is the keeper's rule.
     """
 
     def __init__(
@@ -44,13 +44,14 @@ class Session:
         message: Message,
         run: Run,
         events: AgentEvents,
-        thread: Thread | None,
+        keeper: Keeper | None,
     ) -> None:
         self._spec = spec
         self._run = run
-        self._thread = thread
-        self._seen = Transcript()
+        self._events = events
+        self._keeper = keeper
         self._compacted = False
+        self._ended = True
         self.entries: list[Entry] = []
         self.meter = Meter(spec.fixed)
         self._compactor = Compactor(spec, message, run, events)
@@ -58,16 +59,48 @@ class Session:
         self._stored = 0
         self._opening: Opening | None = None
 
-    async def open(self, text: str, files: Files = NO_FILES) -> None:
-        """Load the thread and add the opening turn. Raises `StoreError` where it cannot load."""
-        if self._thread is not None:
-            self._seen = await self._thread.load()
-            self.entries = close_calls(self._seen.entries)
-            self._total = tokens_of(self.entries)
-            self._stored = len(self.entries)
-            self.meter = Meter(self._spec.fixed, self._seen.reading)
+    async def open(self) -> None:
+        """Load the thread. Raises `StoreError` where the run cannot do without."""
+        if self._keeper is None:
+            return
+        seen = await self._keeper.load()
+        self.entries = close_calls(seen.entries)
+        self._total = tokens_of(self.entries)
+        self._stored = len(self.entries)
+        fixed = self._spec.fixed
+        if self._keeper.preamble:
+            fixed += estimate_blocks([{"type": "text", "text": self._keeper.preamble}])
+        self.meter = Meter(fixed, seen.reading)
+        if self._keeper.blind:
+            await self._events.emit("signal", 1, signal="blind", text=self._keeper.blind)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether what was loaded ends in an exchange whose run died and that is to be finished."""
+        return self._keeper is not None and self._keeper.interrupted is not None
+
+    def take_up(self) -> None:
+        """Go on with the exchange of the run that died."""
+        self._ended = False
+
+    def begin(self, text: str, files: Files = NO_FILES) -> None:
+        """Open an exchange with a user turn; whatever there is already belongs to earlier ones."""
+        for entry in self.entries:
+            entry.added = False
+        self._stored = len(self.entries)
+        self._compacted = False
+        self._ended = False
         self._opening = Opening(user_entry(text), files)
         self.add(self._opening.entry)
+        if self._keeper is not None:
+            self._keeper.begin(self._opening.entry)
+            self._keeper.said(text)
+
+    def say(self, text: str) -> None:
+        """Add a user turn that came in meanwhile."""
+        self.add(user_entry(text))
+        if self._keeper is not None:
+            self._keeper.said(text)
 
     def add(self, entry: Entry) -> None:
         """Add one entry of this run; one without content is left out, no request may hold it."""
@@ -121,35 +154,61 @@ class Session:
             tools=self._spec.definitions,
             messages=[entry.message for entry in self.entries],
             stored=self._stored,
+            preamble=self._keeper.preamble if self._keeper is not None else None,
             model=self._spec.model_name,
             max_tokens=self._spec.max_tokens,
             temperature=self._spec.temperature,
         )
 
-    async def save(self, iteration: int, *, reason: str = "") -> None:
+    async def checkpoint(self, iteration: int, *, force: bool = False) -> None:
+        """A good moment to store what there is; `force` does not ask how much it is."""
+        if self._keeper is not None:
+            await self._keeper.checkpoint(self._working(iteration), force=force)
+
+    async def source(self) -> int:
+        """The turn of the record that a note made now comes from; 0 where none will be.
+
+        Stores the context first: a run that dies is then found, and its question recorded under
+        the number given here. Raises `StoreError`.
+        """
+        if self._keeper is None:
+            return 0
+        await self.checkpoint(0, force=True)
+        return await self._keeper.source()
+
+    async def save(self, ending: Ending, *, reason: str = "") -> None:
         """Store what this run added, within `SAVE_DEADLINE` and also where the run is cancelled.
 
         A failure is logged, not raised: the answer exists and is delivered. `reason` is told to
         the model for calls that a stop left unanswered.
         """
-        if self._thread is None:
+        if self._keeper is None:
             return
         self._drop_files()
         if reason:
             self._close(reason)
             self._total = tokens_of(self.entries)
-        elif not self._compacted:
+        elif not self._compacted and not ending.failed:
             # A run that was compacted already is near its low-water mark: what its last turn
             # added over the budget, the next run cuts before its first call.
-            await self.fit(iteration)
+            await self.fit(ending.iterations)
+        self._ended = True
         # The service holds it: also where this run is cancelled and its patience runs out.
-        saving = self._run.runtime.spawn(self._write(), f"saving thread {self._thread.name!r}")
+        writing = self._write(self._keeper, ending)
+        saving = self._run.runtime.spawn(writing, f"saving thread {self._keeper.name!r}")
         try:
             await asyncio.shield(saving)
         except asyncio.CancelledError:
             # The next run on this thread starts when this one is gone: it must find the exchange.
             await asyncio.wait([saving], timeout=_CANCELLED_GRACE)
             raise
+        if not ending.failed:
+            await self._keeper.finish(ending)
+
+    async def abandon(self, reason: str) -> None:
+        """End an exchange that failed or was cancelled; nothing where it has ended already."""
+        if not self._ended:
+            await self.save(Ending(0, stop_reason=reason, failed=True))
 
     def _close(self, reason: str) -> None:
         """Answer the calls that this run leaves open; the answers are the run's own."""
@@ -159,28 +218,27 @@ class Session:
             entry.added = entry.added or id(entry) not in before
         self.entries = closed
 
-    async def _write(self) -> None:
-        assert self._thread is not None
-        new = [entry for entry in self.entries if entry.added]
-        kept = [entry for entry in self.entries if not entry.added]
+    def _working(self, iteration: int) -> Working:
+        return Working(
+            list(self.entries),
+            self._compacted,
+            self.meter.reading(),
+            iteration,
+            self.meter.size(self._total),
+        )
+
+    async def _write(self, keeper: Keeper, ending: Ending) -> None:
         try:
             async with asyncio.timeout(SAVE_DEADLINE):
-                await self._store(self._thread, kept, new)
+                await keeper.save(self._working(ending.iterations), ending)
         except (StoreError, TimeoutError) as error:
             _log.error(
                 "the conversation could not be saved; the answer is delivered all the same",
                 block=self._spec.label,
-                thread=self._thread.name,
+                thread=keeper.name,
                 error=str(error) or "the save took too long",
             )
             self._trace_failure(error)
-
-    async def _store(self, thread: Thread, kept: Sequence[Entry], new: Sequence[Entry]) -> None:
-        reading = self.meter.reading()
-        if self._compacted:
-            await thread.compact(self._seen, kept, new, reading)
-        else:
-            await thread.append(new, reading)
 
     def _trace_failure(self, error: BaseException) -> None:
         if self._run.trace is not None:

@@ -39,6 +39,23 @@ class SkillSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberSpec:
+    """What an agent with an `agentId` keeps beside its working context.
+
+    `record`: what was said; `facts`: what it notes about the user. `resume` has a run that died
+    finished before the next one begins.
+    """
+
+    agent: str
+    user: Expression | None
+    record: bool
+    facts: bool
+    context: Expression | None
+    name_thread: Chain | None
+    resume: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySpec:
     """Where an agent remembers, and what it does with a second message on a busy thread."""
 
@@ -46,6 +63,12 @@ class MemorySpec:
     volatile: bool
     policy: ThreadPolicy
     stop_when: Expression | None
+    remember: RememberSpec | None = None
+
+    @property
+    def tier(self) -> str:
+        """The namespace of the key-value store that conversations are in."""
+        return "user_volatile" if self.volatile else "user"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.gates import Denied, Gates
+from flowrt.agent.memory_tools import NAMES, MemoryTools
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.errors import FlowrtError, describe
@@ -33,7 +34,17 @@ class Toolbox:
     all gated calls have their answer.
     """
 
-    __slots__ = ("_denied", "_events", "_gates", "_message", "_run", "_scope", "_spec", "stopped")
+    __slots__ = (
+        "_denied",
+        "_events",
+        "_gates",
+        "_memory_tools",
+        "_message",
+        "_run",
+        "_scope",
+        "_spec",
+        "stopped",
+    )
 
     def __init__(
         self,
@@ -43,6 +54,7 @@ class Toolbox:
         events: AgentEvents,
         gates: Gates,
         scope: str,
+        memory_tools: MemoryTools | None = None,
     ) -> None:
         self._spec = spec
         self._message = message
@@ -51,6 +63,7 @@ class Toolbox:
         self._gates = gates
         self._denied: dict[str, Denied] = {}
         self._scope = scope
+        self._memory_tools = memory_tools
         self.stopped = False
 
     async def run(self, calls: list[Call], iteration: int) -> list[Result]:
@@ -117,6 +130,8 @@ class Toolbox:
         name, arguments = call["name"], call.get("input")
         if name == LOAD_SKILL and self._spec.skills:
             return self._load_skill(arguments)
+        if name in NAMES and self._memory_tools is not None:
+            return await self._memory_tools.call(name, arguments)
         tool = self._spec.tools.get(name)
         if tool is None:
             raise FlowrtError(f'unknown tool "{name}"')

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from flowrt.engine.streams import Streams
     from flowrt.engine.transport import Transport
     from flowrt.llm.model import Delta
+    from flowrt.memory.memories import Memories
     from flowrt.observe.trace import Trace
     from flowrt.storage.tiers import Storage
 
@@ -37,6 +38,7 @@ class Runtime(Protocol):
     name: str
     clock: Clock
     storage: Storage
+    memories: Memories
     live: LiveRuns
     transport: Transport
     streams: dict[str, Streams]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -15,6 +16,7 @@ import yaml
 from flowrt.memory.entry import Entry
 from flowrt.memory.transcript import Thread, Transcript
 from flowrt.storage.tiers import Storage
+from tests.agent.remembering import AGENT, Kept
 from tests.services import ECHO_TOOL, agent
 
 ROOT = Path(__file__).parent.parent.parent
@@ -101,6 +103,67 @@ async def test_messages_from_three_processes_are_all_in_the_transcript_each_whol
     questions = whole_exchanges((await stored(storage, "shared")).entries)
     assert 25 == len(questions)
     assert sorted(line for lines in printed for line in lines) == sorted(questions)
+
+
+async def recorded(storage: str, thread: str) -> list[tuple[int, str, str]]:
+    """The record of a thread: number, role and text of each turn."""
+    kept = Kept.at(storage)
+    try:
+        return [(turn.seq, turn.role, turn.text) for turn in await kept.turns(thread)]
+    finally:
+        await kept.close()
+
+
+def questions_of(turns: list[tuple[int, str, str]]) -> list[str]:
+    """The questions of a record, having checked that each pair is together and none is missing."""
+    assert list(range(1, len(turns) + 1)) == [seq for seq, _, _ in turns]
+    assert ["user", "assistant"] * (len(turns) // 2) == [role for _, role, _ in turns]
+    assert {"answered"} == {text for _, role, text in turns if role == "assistant"}
+    return [text for _, role, text in turns if role == "user"]
+
+
+@pytest.fixture
+def remembering_config(tmp_path: Path) -> Path:
+    path = tmp_path / "remembering.yaml"
+    path.write_text(yaml.safe_dump(scripted(agentId=AGENT)), encoding="utf-8")
+    return path
+
+
+async def test_messages_from_three_processes_are_all_on_the_record_each_with_its_answer(
+    remembering_config: Path, storage: str
+) -> None:
+    """FB-40 and FB-71: the order is the store's."""
+    running = [
+        start(remembering_config, storage, "shared-record", count, "together")
+        for count in (9, 8, 8)
+    ]
+    printed = [process.communicate(timeout=100)[0].splitlines() for process in running]
+    assert [0, 0, 0] == [process.returncode for process in running]
+    questions = questions_of(await recorded(storage, "shared-record"))
+    assert sorted(line for lines in printed for line in lines) == sorted(questions)
+    kept = Kept.at(storage)
+    working = [json.loads(entry) for entry in await kept.working("shared-record")]
+    await kept.close()
+    assert 100 == len(working)
+    assert questions == [entry["content"][0]["text"] for entry in working[::4]]
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_killed_process_loses_nothing_of_the_record_that_was_acknowledged(
+    remembering_config: Path, storage: str, seed: int
+) -> None:
+    moment = random.Random(seed)
+    thread = f"killed-record-{seed}"
+    with start(remembering_config, storage, thread, 10_000, "forever") as process:
+        assert process.stdout is not None
+        acknowledged = [process.stdout.readline().strip() for _ in range(moment.randrange(1, 12))]
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(moment.uniform(0, 0.02))
+        process.kill()
+        acknowledged += [line.strip() for line in process.stdout.read().splitlines()]
+    questions = questions_of(await recorded(storage, thread))
+    assert acknowledged == questions[: len(acknowledged)]
+    assert len(questions) - len(acknowledged) <= 1
 
 
 @pytest.mark.parametrize("seed", range(25))

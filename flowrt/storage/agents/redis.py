@@ -257,7 +257,7 @@ def _turn(thread: str, user: bytes, seq: int, said: bytes) -> Turn:
         role=cast(Role, role.decode()),
         text=decode_key(text),
         tokens=int(tokens),
-        attrs=json.loads(attrs),
+        attrs=json.loads(attrs.decode()),
         at=float(at),
     )
 

@@ -62,9 +62,10 @@ end
 
 local function packed(values)
   local parts = {}
-  for at, value in ipairs(values) do
+  for _, value in ipairs(values) do
     value = tostring(value)
-    parts[at] = #value .. ':' .. value
+    parts[#parts + 1] = #value .. ':'
+    parts[#parts + 1] = value
   end
   return table.concat(parts)
 end

@@ -1,0 +1,290 @@
+"""What an agent with an `agentId` remembers, behind one seam: context, record and facts.
+
+Three things are kept apart (dialect 5.6): the **working context** that the model is shown, which
+compaction may shorten; the **record** of what was said, which nothing shortens; and the **facts**
+about a person, which outlive the thread they were said on.
+
+Every call takes `context`: the map that the block's `forwardContext` gave for this run, empty
+where it has none. It is for the memory, such as a key to encrypt with; it is not to be kept
+beyond the call and never to be logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
+
+from flowrt.storage.agents.protocol import (
+    AgentStore,
+    Fact,
+    NewTurn,
+    Page,
+    Person,
+    Place,
+    Removed,
+    ThreadInfo,
+    Turn,
+)
+from flowrt.storage.protocol import Log
+from flowrt.storage.tiers import Space, Storage
+
+if TYPE_CHECKING:
+    from flowrt.memory.search.recall import Found, Recall
+
+Context = Mapping[str, Any]
+MakeRecall = Callable[[AgentStore], "Recall"]
+"""Makes what searches a record."""
+
+
+class AgentMemory(Protocol):
+    """Where agents remember. Every method may raise `StoreError`.
+
+    Versions, pages and who sees what are as `flowrt.storage.agents.protocol` says; the working
+    context is a log as `flowrt.storage.protocol` has them, and costs what is new.
+    """
+
+    async def working(self, place: Place, *, context: Context) -> Log | None:
+        """The working context of a thread, or None where there is none."""
+        ...
+
+    async def append_working(
+        self, place: Place, entries: Sequence[bytes], *, head: Any, expect: int, context: Context
+    ) -> int:
+        """Add to the working context; the new version. Raises `VersionConflict`."""
+        ...
+
+    async def rewrite_working(
+        self, place: Place, entries: Sequence[bytes], *, head: Any, expect: int, context: Context
+    ) -> int:
+        """Replace the working context; the new version. Raises `VersionConflict`."""
+        ...
+
+    async def append_turns(
+        self, place: Place, turns: Sequence[NewTurn], *, context: Context
+    ) -> list[Turn]:
+        """Record what was said, all of it or nothing, and give it with its numbers."""
+        ...
+
+    async def touch(self, place: Place, *, context: Context) -> ThreadInfo:
+        """Note that a thread was worked on; creates it."""
+        ...
+
+    async def turns(
+        self,
+        place: Place,
+        *,
+        after: int = 0,
+        limit: int = 500,
+        newest_first: bool = False,
+        context: Context,
+    ) -> Page[Turn]:
+        """What was said on a thread."""
+        ...
+
+    async def thread(self, place: Place, *, context: Context) -> ThreadInfo | None:
+        """What is known of a thread."""
+        ...
+
+    async def threads(
+        self,
+        service: str,
+        agent: str,
+        *,
+        user: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        context: Context,
+    ) -> Page[ThreadInfo]:
+        """Threads of an agent, the last active first; of one user, or of everybody and nobody."""
+        ...
+
+    async def set_title(self, place: Place, title: str, *, context: Context) -> None:
+        """Name a thread."""
+        ...
+
+    async def delete_thread(self, place: Place, *, context: Context) -> Removed:
+        """Remove a thread: working context, turns and what is known of it. Facts stay."""
+        ...
+
+    async def facts(
+        self, person: Person, *, after: str | None = None, limit: int = 100, context: Context
+    ) -> Page[Fact]:
+        """What is known about a person, the last changed first."""
+        ...
+
+    async def fact(self, person: Person, name: str, *, context: Context) -> Fact | None:
+        """One fact, with its earlier values."""
+        ...
+
+    async def put_fact(
+        self,
+        person: Person,
+        name: str,
+        value: str,
+        *,
+        expect: int | None,
+        thread: str = "",
+        seq: int = 0,
+        context: Context,
+    ) -> Fact:
+        """Create (`expect=0`) or change a fact, and note the turn it came from."""
+        ...
+
+    async def delete_fact(self, person: Person, name: str, *, context: Context) -> bool:
+        """Remove a fact; whether there was one."""
+        ...
+
+    async def search(self, person: Person, query: str, *, limit: int, context: Context) -> Found:
+        """What the person's turns and facts hold about `query`, the best first."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what was opened."""
+        ...
+
+
+def working_key(agent: str, thread: str) -> str:
+    """Where a working context stands in the key-value store; each id escaped, so that none of
+    them can reach into another's."""
+    return f"agents/{quote(agent, safe='')}/{quote(thread, safe='')}"
+
+
+class StoredAgentMemory:
+    """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`.
+
+    `recall` makes what searches the tier by meaning, and learns what is new as it is stored;
+    without it, searches go by words.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        volatile: bool = False,
+        recall: MakeRecall | None = None,
+    ) -> None:
+        self._storage = storage
+        self._volatile = volatile
+        self._make_recall = recall
+        self._recall: Recall | None = None
+        self._agents: AgentStore | None = None
+
+    @property
+    def _record(self) -> AgentStore:
+        # On first use: a service without such agents may have a store that keeps no record.
+        if self._agents is None:
+            self._agents = self._storage.agents(volatile=self._volatile)
+        return self._agents
+
+    @property
+    def _space(self) -> Space:
+        return self._storage.space("user_volatile" if self._volatile else "user")
+
+    async def working(self, place: Place, *, context: Context) -> Log | None:
+        # First of all calls of a run: a store that keeps no record fails it here, not at its end.
+        _ = self._record
+        return await self._space.read_log(working_key(place.agent, place.thread))
+
+    async def append_working(
+        self, place: Place, entries: Sequence[bytes], *, head: Any, expect: int, context: Context
+    ) -> int:
+        key = working_key(place.agent, place.thread)
+        return await self._space.append(key, entries, head=head, expect=expect)
+
+    async def rewrite_working(
+        self, place: Place, entries: Sequence[bytes], *, head: Any, expect: int, context: Context
+    ) -> int:
+        key = working_key(place.agent, place.thread)
+        return await self._space.rewrite(key, entries, head=head, expect=expect)
+
+    async def append_turns(
+        self, place: Place, turns: Sequence[NewTurn], *, context: Context
+    ) -> list[Turn]:
+        recorded = await self._record.append_turns(place, turns)
+        if recorded and recorded[0].user:
+            self._learn(Person(place.service, place.agent, recorded[0].user))
+        return recorded
+
+    async def touch(self, place: Place, *, context: Context) -> ThreadInfo:
+        return await self._record.touch(place)
+
+    async def turns(
+        self,
+        place: Place,
+        *,
+        after: int = 0,
+        limit: int = 500,
+        newest_first: bool = False,
+        context: Context,
+    ) -> Page[Turn]:
+        return await self._record.turns(place, after=after, limit=limit, newest_first=newest_first)
+
+    async def thread(self, place: Place, *, context: Context) -> ThreadInfo | None:
+        return await self._record.thread(place)
+
+    async def threads(
+        self,
+        service: str,
+        agent: str,
+        *,
+        user: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        context: Context,
+    ) -> Page[ThreadInfo]:
+        return await self._record.threads(service, agent, user=user, after=after, limit=limit)
+
+    async def set_title(self, place: Place, title: str, *, context: Context) -> None:
+        await self._record.set_title(place, title)
+
+    async def delete_thread(self, place: Place, *, context: Context) -> Removed:
+        # The context first: what is left after a crash between the two is found by its thread.
+        await self._space.delete(working_key(place.agent, place.thread))
+        return await self._record.delete_thread(place)
+
+    async def facts(
+        self, person: Person, *, after: str | None = None, limit: int = 100, context: Context
+    ) -> Page[Fact]:
+        return await self._record.facts(person, after=after, limit=limit)
+
+    async def fact(self, person: Person, name: str, *, context: Context) -> Fact | None:
+        return await self._record.fact(person, name)
+
+    async def put_fact(
+        self,
+        person: Person,
+        name: str,
+        value: str,
+        *,
+        expect: int | None,
+        thread: str = "",
+        seq: int = 0,
+        context: Context,
+    ) -> Fact:
+        fact = await self._record.put_fact(
+            person, name, value, expect=expect, thread=thread, seq=seq
+        )
+        self._learn(person)
+        return fact
+
+    async def delete_fact(self, person: Person, name: str, *, context: Context) -> bool:
+        return await self._record.delete_fact(person, name)
+
+    async def search(self, person: Person, query: str, *, limit: int, context: Context) -> Found:
+        return await self._search().search(person, query, limit=limit)
+
+    def _search(self) -> Recall:
+        if self._recall is None:
+            from flowrt.memory.search.recall import Recall
+
+            self._recall = (self._make_recall or Recall)(self._record)
+        return self._recall
+
+    def _learn(self, person: Person) -> None:
+        """Have the vectors of what is new made in the background, where there are any."""
+        if self._make_recall is not None:
+            self._search().learn(person)
+
+    async def close(self) -> None:
+        """Nothing: the storage is closed by the service."""

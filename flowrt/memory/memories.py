@@ -1,0 +1,97 @@
+"""The agent memories of one service: the one of its storage, or the one its deployment names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from flowrt.errors import CallError
+from flowrt.storage.tiers import Storage
+
+if TYPE_CHECKING:
+    from flowrt.llm.embedding import EmbeddingModel
+    from flowrt.memory.agent_memory import AgentMemory, MakeRecall
+    from flowrt.memory.search.recall import Spawn
+
+GROUP = "flowrt.memories"
+"""The entry points among which the scheme of `FLOWRT_MEMORY` is looked up."""
+
+MakeMemory = Callable[[str, "AgentMemory"], "AgentMemory"]
+"""What an entry point names. It is called with the URL and with the memory that flowrt would use.
+
+That one may be wrapped, for example to encrypt what goes through it, or left alone. It is called
+once for the persistent and once for the volatile tier, when an agent first remembers there.
+"""
+
+
+class Memories:
+    """Where the agents of a service remember, by tier."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        url: str = "",
+        make: MakeMemory | None = None,
+        *,
+        embeds: EmbeddingModel | None = None,
+    ) -> None:
+        self._storage = storage
+        self._url = url
+        self._make = make
+        self._embeds = embeds
+        self._made: dict[bool, AgentMemory] = {}
+        self.spawn: Spawn | None = None
+        """Runs what is made in the background; set by the service."""
+
+    @classmethod
+    def from_environ(
+        cls, storage: Storage, environ: Mapping[str, str], embeds: EmbeddingModel | None = None
+    ) -> Memories:
+        """What `FLOWRT_MEMORY` names; unset, the service's own storage.
+
+        With `embeds`, memory is searched by meaning. Raises `CallError` for a scheme that nobody
+        provides.
+        """
+        url = environ.get("FLOWRT_MEMORY", "")
+        return cls(storage, url, _provider(url) if url else None, embeds=embeds)
+
+    def of(self, volatile: bool = False) -> AgentMemory:
+        """The memory of a tier. Facts about people are always in the persistent one."""
+        if volatile not in self._made:
+            # Here: every service has memories, and few have agents that use them.
+            from flowrt.memory.agent_memory import StoredAgentMemory
+
+            memory: AgentMemory = StoredAgentMemory(
+                self._storage, volatile=volatile, recall=self._recall() if self._embeds else None
+            )
+            self._made[volatile] = self._make(self._url, memory) if self._make else memory
+        return self._made[volatile]
+
+    def _recall(self) -> MakeRecall:
+        from flowrt.memory.search.meaning import Embedder
+        from flowrt.memory.search.recall import Recall
+
+        assert self._embeds is not None
+        embedder = Embedder(self._embeds)
+        return lambda store: Recall(store, embedder, spawn=self.spawn)
+
+    async def close(self) -> None:
+        """Close what was made; the next use makes it again."""
+        made, self._made = self._made, {}
+        for memory in made.values():
+            await memory.close()
+
+
+def _provider(url: str) -> MakeMemory:
+    from importlib.metadata import entry_points
+
+    scheme = url.partition(":")[0]
+    for point in entry_points(group=GROUP, name=scheme):
+        make: MakeMemory = point.load()
+        return make
+    known = sorted(point.name for point in entry_points(group=GROUP))
+    raise CallError(
+        f"FLOWRT_MEMORY names the scheme {scheme!r}, which nobody provides; "
+        + (f"there are {', '.join(known)}" if known else "install the package that does")
+        + ", or leave it out to remember in the service's own storage"
+    )
