@@ -107,7 +107,8 @@ def test_a_code_block_across_a_cut_is_closed_and_opened_again() -> None:
 
 
 PIECES = [
-    "word ", "\n", "\n\n", "```\n", "\n```\n", "&amp;", "x" * 30, "`a b`", "👍🏽", "<https://x|a b>",
+    "word ", "\n", "\n\n", "```\n", "\n```\n", "&amp;", "x" * 30, "`a b`", "👍🏽",
+    "<https://x|a b>",
 ]  # fmt: skip
 
 
