@@ -132,7 +132,7 @@ class Service:
         are of the messages of sources. Stores open on first use. Raises `ConfigError` where a
         source is of a type that is not installed.
         """
-        if sources and outer and self._built.unknown_sources:
+        if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
         async with AsyncExitStack() as starting:
             for connector in self._built.connectors.values():

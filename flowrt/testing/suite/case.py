@@ -161,7 +161,7 @@ class _Played:
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
         sources = self._suite.sources if self._case.sources is None else self._case.sources
-        # A port would be taken, and a schedule fire at what `after` lets pass: cases call such flows.
+        # A port would be taken, and a schedule fire at what `after` lets pass.
         await self._service.start(
             sources=sources, outer=False, trace=self._trace, watcher=self._events
         )

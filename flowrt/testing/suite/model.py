@@ -340,6 +340,6 @@ class Suite(Settings):
     now: AwareDatetime | None = Field(default=None, description="The time in every case.")
     sources: bool = Field(
         default=False,
-        description="Also start `events` and `queue` sources, and what blocks do in the background.",
+        description="Also start `events` and `queue` sources, and background work of blocks.",
     )
     cases: list[Case] = Field(min_length=1, description="The cases.")
