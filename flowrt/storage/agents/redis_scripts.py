@@ -41,17 +41,25 @@ COUNTER = PREFIX + b"last"
 CONFLICT = -1
 """What `put_fact` answers first where the version is another; the second value is that one."""
 
+_CLOCK = """
+local function stamp()
+  local time = redis.call('TIME')
+  return time[1] .. '.' .. string.format('%06d', time[2])
+end
+"""
+
+# The time comes last of the arguments, behind those that are any number.
+_GIVEN = """
+local given = table.remove(ARGV)
+local function stamp() return given end
+"""
+
 _PRELUDE = """
 local P = 'flowrt:{agents}:'
 local HOME = ARGV[1] .. ':' .. ARGV[2]
 local call = redis.call
 
 local function person(user) return HOME .. ':' .. user end
-
-local function stamp()
-  local time = call('TIME')
-  return time[1] .. '.' .. string.format('%06d', time[2])
-end
 
 -- The number and the user of a thread; nil where there is none, or another user's is asked for.
 local function thread(name, user)
@@ -91,7 +99,7 @@ end
 """
 
 ALL = {
-    f"agents.{name}": _PRELUDE + text
+    f"agents.{name}": _CLOCK + _PRELUDE + text
     for name, text in {
         "append": threads.WORK + threads.APPEND,
         "touch": threads.WORK + threads.TOUCH,
@@ -114,3 +122,10 @@ ALL = {
     }.items()
 }
 """What the store registers, by name."""
+
+DATED = ("append", "touch", "put_fact")
+"""Those that note the time; each is there once more as ``dated.NAME``, which is given it."""
+
+ALL |= {
+    f"agents.dated.{name}": _GIVEN + ALL[f"agents.{name}"].removeprefix(_CLOCK) for name in DATED
+}
