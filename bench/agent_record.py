@@ -1,6 +1,6 @@
 """5,000 histories of two replicas on one record and 5,000 crashes, on SQLite and on Redis.
 
-Not among those of `make bench`: it takes half an hour.
+Not among those of `make bench`: it takes more than half an hour.
 """
 
 from __future__ import annotations

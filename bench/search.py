@@ -1,7 +1,8 @@
 """What a search by words and by meaning costs, over 1,000 to 100,000 turns of one person.
 
-Milliseconds are of processor time. Cold is the first search of a process, which builds the index; after one new turn it is extended.
-The turns are random words, as often as words of a language are: the n-th with a frequency of 1/n.
+Milliseconds are of processor time. Cold is the first search of a process, which builds the index;
+after one new turn it is extended. The turns are random words, as often as words of a language are:
+the n-th with a frequency of 1/n.
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ class Service:
         self._flows = built.flows
         self._running = AsyncExitStack()
         self._grace: float | None = GRACE
+        self._draining: asyncio.Timeout | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._log = get_logger("flowrt.service")
 
@@ -111,12 +112,18 @@ class Service:
         """The names of the flows, in file order."""
         return list(self._flows)
 
-    async def start(self, *, sources: bool = False, trace: Trace | None = None) -> None:
+    async def start(
+        self,
+        *,
+        sources: bool = False,
+        trace: Trace | None = None,
+        watcher: Watcher | None = None,
+    ) -> None:
         """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
-        Without sources, flows run where they are invoked; `trace` is of the messages of sources.
-        Stores open on first use. Raises `ConfigError` where a source is of a type that is not
-        installed.
+        Without sources, flows run where they are invoked; `trace` and `watcher` are of the
+        messages of sources. Stores open on first use. Raises `ConfigError` where a source is of a
+        type that is not installed.
         """
         if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
@@ -124,7 +131,7 @@ class Service:
             for connector in self._built.connectors.values():
                 await connector.start()
                 starting.push_async_callback(connector.stop)
-            intake = Intake(self._built, self, trace)
+            intake = Intake(self._built, self, trace, watcher)
             if sources:
                 await intake.start(starting, inner=True)
             # Between the two: what outer sources have sent in may need the inner ones to end.
@@ -151,7 +158,7 @@ class Service:
     async def drain(self) -> None:
         """Wait for what is under way; what takes longer than the grace is cut off."""
         try:
-            async with asyncio.timeout(self._grace):
+            async with asyncio.timeout(self._grace) as self._draining:
                 await self._quiet()
         except TimeoutError:
             late = set(self._background)
@@ -160,6 +167,8 @@ class Service:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+        finally:
+            self._draining = None
 
     async def _quiet(self) -> None:
         await self.transport.idle()
@@ -167,6 +176,23 @@ class Service:
             await asyncio.wait(self._background)
             # Background work may have sent messages, which may have started more of it.
             await self.transport.idle()
+
+    def cut_off(self) -> None:
+        """Give what a stop waits for no more time."""
+        self._grace = 0.0
+        if self._draining is not None:
+            self._draining.reschedule(asyncio.get_running_loop().time())
+
+    def waiting(self) -> dict[str, int]:
+        """How many messages wait to be worked on, by what they wait for."""
+        sources = self._built.sources.items()
+        counts = {f"flow {name!r}": source.waiting for name, source in sources if not source.inner}
+        return counts | self.transport.waiting()
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the flows that have a source, in file order."""
+        return list(self._built.sources)
 
     def debug(self, plan: DebugPlan) -> Probe:
         """Put in the plan's breakpoint, spies and mocks; the probe tells what they saw.

@@ -10,8 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.redis_server import redis_url as redis_url
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile("flowrt", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("flowrt")
 
 # A request that flowrt would have to repair is a fault of flowrt: here it raises.
 os.environ["FLOWRT_STRICT_REQUESTS"] = "1"

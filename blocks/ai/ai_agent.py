@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from blocks.ai.ai_agent_settings import AiAgentSettings, ToolSettings
+from blocks.ai.authorization import gate_spec
+from blocks.ai.media import media_spec
 from flowrt.agent.agent import Agent
 from flowrt.agent.events import EVENT_TYPES
 from flowrt.agent.memory_tools import DEFINITIONS
@@ -103,6 +105,8 @@ def _compile(settings: AiAgentSettings, site: Site) -> AgentSpec:
         model_name=settings.model,
         max_tokens=settings.max_tokens,
         temperature=settings.temperature,
+        gates=gate_spec(settings, site),
+        media=media_spec(settings, connector, site, keep=settings.keep_attachments),
     )
 
 
@@ -146,7 +150,7 @@ def _tool(tool: ToolSettings, site: Site) -> ToolSpec:
         "description": tool.description,
         "input_schema": tool.input_schema,
     }
-    return ToolSpec(tool.name, definition, site.chain(tool.process, tool.name))
+    return ToolSpec(tool.name, definition, site.chain(tool.process, tool.name), tool.authorize)
 
 
 def _load_skill(names: list[str]) -> dict[str, object]:

@@ -6,22 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from blocks.ai.fields import JsonObject, Words, not_yet, refused, unique
+from blocks.ai.fields import JsonObject, Words, refused, unique
 from flowrt.agent.events import EVENT_TYPES
 from flowrt.agent.memory_tools import NAMES
 from flowrt.engine.block import Settings
-from flowrt.engine.fields import Blocks, Expr, SubFlow
+from flowrt.engine.fields import Blocks, Duration, Expr, SubFlow, expr_over
 
-# Declared so that a file which uses them is told when they come, not that they are unknown.
-_LATER = {
-    "authorizeId": "authorization of tool calls",
-    "authorizeAllow": "authorization of tool calls",
-    "authorizeTimeout": "authorization of tool calls",
-    "attachments": "attachments",
-    "keepAttachments": "attachments",
-    "responseMedia": "attachments",
-}
-_TOOL_LATER = {"authorize": "authorization of tool calls"}
 _MCP_ONLY = ("title", "annotations", "outputSchema")
 
 # Measured by bench/cost.py: above it the cached prefix breaks so often that each remembered token
@@ -49,12 +39,18 @@ class ToolSettings(Settings):
         default_factory=lambda: {"type": "object"},
         description="JSON Schema of the arguments, as JSON text or native YAML.",
     )
+    authorize: expr_over("input", "tool") | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description=(
+            "Where true, a call waits until somebody allows it; over the message, `input` and "
+            "`tool.name`, `tool.id`. One that fails, or is no bool, denies the call."
+        ),
+    )
     process: Blocks = Field(description="The chain; its final body is what the model gets back.")
 
     @model_validator(mode="before")
     @classmethod
     def _supported(cls, values: Any) -> Any:
-        not_yet(values, _TOOL_LATER)
         for key in _MCP_ONLY:
             if isinstance(values, dict) and key in values:
                 raise refused("mcp", f"{key!r} belongs to the tools of an mcp-router, not here")
@@ -77,6 +73,25 @@ class AiAgentSettings(Settings):
     guardrail: str | None = Field(default=None, description="A rule added to the system prompt.")
     input: Expr | None = Field(
         default=None, description="The user turn, as text; without it, the body as JSON."
+    )
+    attachments: Expr | None = Field(
+        default=None,
+        description=(
+            "Files for the model: a list of {mimeType, data (base64 or a data: URL), name}. Null "
+            "is none."
+        ),
+    )
+    keep_attachments: bool = Field(
+        default=False,
+        description="Keep the files in the conversation; else they are shown once, then named.",
+    )
+    response_media: str | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "A variable that collects the files the model produces: a list of "
+            "{name, mimeType, size, data}."
+        ),
     )
     answer: Literal["json", "text"] = Field(
         default="json", description="Whether the model is told to answer with JSON only."
@@ -158,6 +173,16 @@ class AiAgentSettings(Settings):
     resume_interrupted: bool = Field(
         default=False, description="First finish the exchange of a run that died on the thread."
     )
+    authorize_id: Expr | None = Field(
+        default=None,
+        description="Where not empty, this message answers the gated call with that id instead.",
+    )
+    authorize_allow: Expr | None = Field(
+        default=None, description="The answer: true allows the call, anything else denies it."
+    )
+    authorize_timeout: Duration = Field(
+        default=300.0, description="Longest wait for an answer; a call without one is denied."
+    )
     events: SubFlow | None = Field(
         default=None, description="Gets each event of the run as a message of its own."
     )
@@ -175,7 +200,6 @@ class AiAgentSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _supported(cls, values: Any) -> Any:
-        not_yet(values, _LATER)
         if isinstance(values, dict) and "memoryMaxTokens" in values:
             raise refused(
                 "renamed",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from blocks.ai.fields import Json, JsonObject, Words, not_yet
+from blocks.ai.fields import Json, JsonObject, Words
+from blocks.ai.media import media_spec
 from flowrt.agent.answer import decode_answer
 from flowrt.agent.dialogue import Asking, Dialogue
+from flowrt.agent.media import Produced
 from flowrt.config.nodes import cut
 from flowrt.engine.block import Block, Settings
 from flowrt.engine.fields import Expr
@@ -20,8 +22,6 @@ from flowrt.errors import FlowError
 from flowrt.llm.connector import ModelConnector
 from flowrt.llm.model import Reply
 from flowrt.message import Message
-
-_LATER = {"attachments": "attachments", "responseMedia": "attachments"}
 
 _ROLE = (
     "You map data: you are given an input and answer with what it becomes, as JSON and nothing "
@@ -37,6 +37,21 @@ class AiMappingSettings(Settings):
     prompt: Words = Field(description="What to make of the input. Not templated per message.")
     input: Expr | None = Field(
         default=None, description="What the model is given; without it, the body as JSON."
+    )
+    attachments: Expr | None = Field(
+        default=None,
+        description=(
+            "Files for the model: a list of {mimeType, data (base64 or a data: URL), name}. Null "
+            "is none."
+        ),
+    )
+    response_media: str | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "A variable that collects the files the model produces: a list of "
+            "{name, mimeType, size, data}."
+        ),
     )
     input_example: Json = Field(
         default=None, description="An input to show the model, as JSON text or native YAML."
@@ -54,12 +69,6 @@ class AiMappingSettings(Settings):
     max_tokens: int = Field(
         default=0, ge=0, description="Longest reply, in tokens; 0 leaves it to the connector."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _supported(cls, values: Any) -> Any:
-        not_yet(values, _LATER)
-        return values
 
 
 class AiMapping(Block[AiMappingSettings]):
@@ -89,6 +98,8 @@ class AiMapping(Block[AiMappingSettings]):
     def __init__(self, settings: AiMappingSettings, site: Site) -> None:
         super().__init__(settings, site)
         connector = site.connector(settings.connector, ModelConnector, "an LLM provider")
+        self._label = site.label
+        self._media = media_spec(settings, connector, site)
         self._schema = _compiled(settings.output_schema, site)
         self._asking = Asking(
             connector.chat_model,
@@ -100,7 +111,10 @@ class AiMapping(Block[AiMappingSettings]):
         )
 
     async def run(self, message: Message, run: Run) -> Message:
-        reply = await Dialogue(self._asking, message, run).ask(self._input(message))
+        text, files = self._input(message), self._media.read(message, "ai-mapping")
+        produced = Produced(self._media.response, message, self._label)
+        reply = await Dialogue(self._asking, message, run).ask(text, files)
+        produced.take(reply)
         message.body = self._output(reply)
         message.raw = False
         message.body_schema = self._schema.schema if self._schema else None

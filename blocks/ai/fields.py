@@ -1,4 +1,4 @@
-"""Types of settings that the AI blocks share, and how they refuse what cannot be given yet."""
+"""Types of settings that the AI blocks share, and how they refuse what cannot be."""
 
 from __future__ import annotations
 
@@ -14,17 +14,6 @@ from flowrt.config.nodes import plain
 def refused(kind: str, text: str) -> PydanticCustomError:
     """The error to raise in a validator, with its text as it is."""
     return PydanticCustomError(kind, "{text}", {"text": text})
-
-
-def not_yet(values: Any, later: dict[str, str]) -> None:
-    """Refuse settings that a later version will have; `later` says what each belongs to."""
-    if not isinstance(values, dict):
-        return
-    for key, what in later.items():
-        if key in values:
-            raise refused(
-                "later", f"{key!r} ({what}) is not supported by this version of flowrt; remove it"
-            )
 
 
 def unique(names: list[str], what: str) -> None:

@@ -10,6 +10,9 @@ from flowrt.engine.site import Site
 from flowrt.errors import FlowError
 from flowrt.message import Message
 
+MAX_DEPTH = 32
+"""Flows that call each other and wait. Deeper ones would end in Python's own recursion limit."""
+
 
 class FlowRefSettings(Settings):
     """Settings of `flow-ref`."""
@@ -45,6 +48,11 @@ class FlowRef(Block[FlowRefSettings]):
             work = self._detached(message.rekeyed(), run.detached(flow.name))
             run.runtime.spawn(work, f"flow {flow.name}")
             return message
+        if run.depth >= MAX_DEPTH:
+            raise FlowError(
+                f"{MAX_DEPTH} flows wait for each other, the last is {run.flow!r}: they call each "
+                "other in a circle that does not end; give it an end, or call oneWay"
+            )
         try:
             result = await flow.run(message.rekeyed(), run.named(flow.name))
         except FlowError as error:

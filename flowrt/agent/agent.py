@@ -56,8 +56,8 @@ class Agent:
     async def run(self, message: Message, run: Run) -> Message | None:
         """Answer a message, as a turn of its conversation where the agent has memory."""
         memory = self._spec.memory
-        opening = opening_turn(message, self._spec.opening)
         if memory is None:
+            opening = opening_turn(message, self._spec.opening)
             claimed = _Claimed(LiveRun(self._spec.address, ""), scope=f"run-{new_id()}")
             return await self._work(message, run, claimed, opening)
         name = memory.thread.key(message, "ai-agent memory threadId")
@@ -68,7 +68,11 @@ class Agent:
             if running is not None:
                 running.stop("stopped by a message")
             return _ended(message)
-        if self._merges(memory, running, opening):
+        if self._answers(message, running):
+            return _ended(message)
+        # Not before: a message that only stops a run, or answers it, has nothing to say.
+        opening = opening_turn(message, self._spec.opening)
+        if self._merges(memory, running, message, opening):
             return _ended(message)
         self._warn_of_another(memory, running, name)
         async with self._claim(run, memory, key, name, conversation) as claimed:
@@ -87,11 +91,13 @@ class Agent:
         tools = MemoryTools(conversation, session.source) if conversation is not None else None
         work = (run, session, events, live, claimed.scope, tools)
         try:
+            # Before anything is read: what no model can be shown fails the run here.
+            files = self._spec.media.read(message, "ai-agent")
             await session.open()
             if session.interrupted and await self._finish_interrupted(message, *work):
                 message.stop = True
                 return message
-            session.begin(opening)
+            session.begin(opening, files)
             return await Loop(self._spec, message, *work).run()
         finally:
             limit.cancel()
@@ -152,13 +158,32 @@ class Agent:
             return False
         return result is not None and result.stop
 
-    def _merges(self, memory: MemorySpec, running: LiveRun | None, opening: str) -> bool:
-        return (
-            memory.policy == "merge"
-            and running is not None
-            and running.address == self._spec.address
-            and running.hand_over(opening)
-        )
+    def _answers(self, message: Message, running: LiveRun | None) -> bool:
+        """Whether the message answers a gated call; one that comes too late does as well."""
+        gates = self._spec.gates
+        authorization = gates.answered(message) if gates is not None else ""
+        if gates is None or not authorization:
+            return False
+        allowed = gates.allows(message)
+        if running is None or not running.decisions.answer(authorization, allowed):
+            _log.info(
+                "an answer found no call that waits for it",
+                block=self._spec.label,
+                answered=authorization,
+                allowed=allowed,
+            )
+        return True
+
+    def _merges(
+        self, memory: MemorySpec, running: LiveRun | None, message: Message, opening: str
+    ) -> bool:
+        if memory.policy != "merge" or running is None or running.address != self._spec.address:
+            return False
+        files = self._spec.media.read(message, "ai-agent")
+        if files.told:
+            # A run takes files with its opening turn only; the model can at least ask for them.
+            opening += f"\n[came with this message and cannot be shown now: {files.told}]"
+        return running.hand_over(opening)
 
     def _warn_of_another(self, memory: MemorySpec, running: LiveRun | None, name: str) -> None:
         # Blocks of one agentId are one agent and mean to share.
@@ -181,9 +206,14 @@ class Agent:
         runs: LiveRuns = run.runtime.live
         if conversation in run.claims:
             # An enclosing agent holds it and waits for this one: waiting for it would never end.
-            yield claimed
+            outer = runs.get(conversation)
+            inner = LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
+            yield replace(claimed, live=inner)
             return
         async with AsyncExitStack() as held:
+            # Before it has the conversation: a message that comes right behind must find it.
+            runs.offer(live)
+            held.callback(runs.remove, live)
             try:
                 await held.enter_async_context(
                     hold(
@@ -199,7 +229,6 @@ class Agent:
                 # Nothing can be read, so nothing will be written: there is nothing to hold.
                 claimed = replace(claimed, blind=str(error))
             runs.add(live)
-            held.callback(runs.remove, live)
             yield claimed
 
 

@@ -102,9 +102,10 @@ class AgentKeeper:
     def begin(self, opening: Entry) -> None:
         self._record = Record(self._conversation)
         self._opening = opening
-        self._question = _text(opening)
+        self._question = ""
 
     def said(self, text: str) -> None:
+        self._question = self._question or text
         self._record.said(text)
 
     async def checkpoint(self, working: Working, *, force: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from flowrt.agent.media import NO_FILES, Files, Opening
 from flowrt.agent.turn import call_model
 from flowrt.engine.run import Run
 from flowrt.llm.model import ChatModel, Reply
@@ -42,9 +43,9 @@ class Dialogue:
         self._turns: list[dict[str, Any]] = []
         self._round = 0
 
-    async def ask(self, text: str) -> Reply:
+    async def ask(self, text: str, files: Files = NO_FILES) -> Reply:
         """Say something and get the reply. Raises what `ChatModel.complete` raises."""
-        self._turns.append(user_entry(clean_text(text)).message)
+        self._turns.append(Opening(user_entry(clean_text(text)), files).entry.message)
         return await self._next()
 
     async def answer(self, results: list[dict[str, Any]]) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from flowrt.agent.live import RunStopped
 from flowrt.agent.spec import EventSpec
 from flowrt.engine.run import Run
 from flowrt.errors import BlockError
@@ -67,6 +68,11 @@ class AgentEvents:
             self._watcher.event(event)
         if self._spec is not None and kind in self._spec.emit:
             await self._observe(event)
+
+    def check(self) -> None:
+        """Raise `RunStopped` where the chain asked to stop."""
+        if self.stopped:
+            raise RunStopped("the events chain stopped the run")
 
     def deltas(self, iteration: int) -> DeltaStream | None:
         """Where the pieces of a streaming reply go, or None where nobody wants them."""

@@ -1,7 +1,7 @@
 """Runs that are under way on a conversation, so that others can reach them.
 
-A conversation is a tier and a thread. `threadPolicy: merge` hands a message to the live run and
-`stopWhen` stops it; both reach the runs of this process.
+A conversation is a tier and a thread. `threadPolicy: merge` hands a message to the live run,
+`stopWhen` stops it and `authorizeId` answers its gated calls; all reach the runs of this process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from flowrt.agent.gates import Decisions
+
 T = TypeVar("T")
 
 
@@ -19,7 +21,11 @@ class RunStopped(Exception):
 
 
 class LiveRun:
-    """One run that holds a conversation. `address` is the block that runs it."""
+    """One run that holds a conversation. `address` is the block that runs it.
+
+    A run inside a tool of another one, on its conversation, shares that one's `decisions`: messages
+    to the conversation reach the outer run.
+    """
 
     __slots__ = (
         "_closed",
@@ -29,12 +35,14 @@ class LiveRun:
         "_work",
         "address",
         "conversation",
+        "decisions",
         "stop_reason",
     )
 
-    def __init__(self, address: str, conversation: str) -> None:
+    def __init__(self, address: str, conversation: str, decisions: Decisions | None = None) -> None:
         self.address = address
         self.conversation = conversation
+        self.decisions = decisions or Decisions()
         self.stop_reason = ""
         self._handed_over: list[str] = []
         self._work: asyncio.Task[Any] | None = None
@@ -80,10 +88,15 @@ class LiveRun:
         return bool(self._handed_over) and not self._holding_back
 
     def stop(self, reason: str, *, hard: bool = False) -> None:
-        """End the run soon. A model call is cut off at once, running tools only where `hard`."""
+        """End the run soon. A model call is cut off at once, running tools only where `hard`.
+
+        What waits to be allowed waits no longer.
+        """
         self.stop_reason = self.stop_reason or reason
         if self._work is not None and (hard or not self._in_tools):
             self._work.cancel()
+        elif not hard:
+            self.decisions.close()
 
     def check(self) -> None:
         """Raise `RunStopped` where the run was asked to stop."""
@@ -116,8 +129,16 @@ class LiveRuns:
         self._runs: dict[str, LiveRun] = {}
 
     def get(self, conversation: str) -> LiveRun | None:
-        """The run that works this conversation now."""
+        """The run that works this conversation now, or will next."""
         return self._runs.get(conversation)
+
+    def answer(self, authorization: str, allowed: bool) -> bool:
+        """Answer a gated call of whichever run waits for it; False where none does."""
+        return any(run.decisions.answer(authorization, allowed) for run in self._runs.values())
+
+    def offer(self, run: LiveRun) -> None:
+        """Make a run reachable that waits for its conversation, where no other is."""
+        self._runs.setdefault(run.conversation, run)
 
     def add(self, run: LiveRun) -> None:
         """Make a run reachable."""

@@ -6,8 +6,10 @@ from typing import Any
 
 from flowrt.agent.answer import fold_answer
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.gates import Gates
 from flowrt.agent.keeper import Ending
 from flowrt.agent.live import LiveRun, RunStopped
+from flowrt.agent.media import Produced
 from flowrt.agent.memory_tools import MemoryTools
 from flowrt.agent.session import Session
 from flowrt.agent.spec import AgentSpec
@@ -58,7 +60,9 @@ class Loop:
         self._session = session
         self._events = events
         self._live = live
-        self._tools = Toolbox(spec, message, run, events, scope, memory_tools)
+        gates = Gates(spec, message, run, events, live)
+        self._tools = Toolbox(spec, message, run, events, gates, scope, memory_tools)
+        self._produced = Produced(spec.media.response, message, spec.label)
         self._cut_off = 0
 
     async def run(self) -> Message | None:
@@ -102,6 +106,7 @@ class Loop:
             await self._events.emit("error", iteration, error=describe(error))
             raise
         self._session.add_reply(reply)
+        self._produced.take(reply)
         await self._turn_end(reply, iteration)
         return reply
 
@@ -172,8 +177,7 @@ class Loop:
         return True
 
     def _check_stop(self) -> None:
-        if self._events.stopped:
-            raise RunStopped("the events chain stopped the run")
+        self._events.check()
         self._live.check()
 
     async def _answer(self, reply: Reply, iteration: int) -> Message:

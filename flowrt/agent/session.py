@@ -8,6 +8,7 @@ from typing import Any
 from flowrt.agent.compactor import Compactor
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.keeper import Ending, Keeper, Working
+from flowrt.agent.media import NO_FILES, Files, Opening
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.errors import StoreError
@@ -56,6 +57,7 @@ class Session:
         self._compactor = Compactor(spec, message, run, events)
         self._total = 0
         self._stored = 0
+        self._opening: Opening | None = None
 
     async def open(self) -> None:
         """Load the thread. Raises `StoreError` where the run cannot do without."""
@@ -81,17 +83,17 @@ class Session:
         """Go on with the exchange of the run that died."""
         self._ended = False
 
-    def begin(self, text: str) -> None:
+    def begin(self, text: str, files: Files = NO_FILES) -> None:
         """Open an exchange with a user turn; whatever there is already belongs to earlier ones."""
         for entry in self.entries:
             entry.added = False
         self._stored = len(self.entries)
         self._compacted = False
         self._ended = False
-        opening = user_entry(text)
-        self.add(opening)
+        self._opening = Opening(user_entry(text), files)
+        self.add(self._opening.entry)
         if self._keeper is not None:
-            self._keeper.begin(opening)
+            self._keeper.begin(self._opening.entry)
             self._keeper.said(text)
 
     def say(self, text: str) -> None:
@@ -107,9 +109,18 @@ class Session:
             entry.added = True
             self._total += entry.tokens
 
+    def _drop_files(self) -> bool:
+        """What came with the opening turn is sent once, unless it is kept; whether it went now."""
+        if self._opening is None or self._spec.media.keep or not self._opening.drop_files():
+            return False
+        self._total = tokens_of(self.entries)
+        return True
+
     def add_reply(self, reply: Reply) -> None:
         """Learn from a reply's usage, then add it."""
-        if reply.usage is not None:
+        # A prompt with files says nothing of those without them: a long PDF was taken for a part of
+        # what rides on every request, and the next save pruned the whole conversation.
+        if not self._drop_files() and reply.usage is not None:
             self.meter.measure(self._total, reply.usage.prompt_tokens)
         self.add(assistant_entry(reply.content))
 
@@ -173,6 +184,7 @@ class Session:
         """
         if self._keeper is None:
             return
+        self._drop_files()
         if reason:
             self._close(reason)
             self._total = tokens_of(self.entries)

@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from flowrt.agent.gates import GateSpec
+from flowrt.agent.media import MediaSpec
 from flowrt.engine.chain import Chain
 from flowrt.expr import Expression, Template
 from flowrt.llm.model import ChatModel
@@ -16,11 +18,15 @@ ThreadPolicy = Literal["queue", "reject", "merge"]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool: how the model sees it (`definition`, the API's own form) and the chain behind it."""
+    """A tool: how the model sees it (`definition`, the API's own form) and the chain behind it.
+
+    A call for which `authorize` holds waits until somebody allows it.
+    """
 
     name: str
     definition: dict[str, Any]
     chain: Chain
+    authorize: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,8 @@ class AgentSpec:
     model_name: str | None = None
     max_tokens: int | None = None
     temperature: float | None = None
+    gates: GateSpec | None = None
+    media: MediaSpec = field(default_factory=MediaSpec)
     fingerprint: str = field(init=False, default="")
 
     def __post_init__(self) -> None:

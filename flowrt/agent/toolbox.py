@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from flowrt.agent.events import AgentEvents
+from flowrt.agent.gates import Denied, Gates
 from flowrt.agent.memory_tools import NAMES, MemoryTools
 from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
@@ -29,10 +30,21 @@ class Toolbox:
 
     A single call works on the agent's own variables; several work each on a copy, up to
     `max_parallel` at once, and of those only the results and a stop come back (dialect 5.4). A tool
-    that fails gives the model an error result; the others are not lost (FB-16).
+    that fails gives the model an error result; the others are not lost (FB-16). Nothing runs before
+    all gated calls have their answer.
     """
 
-    __slots__ = ("_events", "_memory_tools", "_message", "_run", "_scope", "_spec", "stopped")
+    __slots__ = (
+        "_denied",
+        "_events",
+        "_gates",
+        "_memory_tools",
+        "_message",
+        "_run",
+        "_scope",
+        "_spec",
+        "stopped",
+    )
 
     def __init__(
         self,
@@ -40,6 +52,7 @@ class Toolbox:
         message: Message,
         run: Run,
         events: AgentEvents,
+        gates: Gates,
         scope: str,
         memory_tools: MemoryTools | None = None,
     ) -> None:
@@ -47,6 +60,8 @@ class Toolbox:
         self._message = message
         self._run = run
         self._events = events
+        self._gates = gates
+        self._denied: dict[str, Denied] = {}
         self._scope = scope
         self._memory_tools = memory_tools
         self.stopped = False
@@ -61,6 +76,7 @@ class Toolbox:
                 toolCallId=call["id"],
                 input=call.get("input"),
             )
+        self._denied = await self._gates.check(calls, iteration)
         if len(calls) == 1 or self._spec.max_parallel <= 1:
             return [await self._one(call, iteration, self._on_shared) for call in calls]
         gate = asyncio.Semaphore(self._spec.max_parallel)
@@ -109,6 +125,8 @@ class Toolbox:
         return await self._execute(call, self._message.clone())
 
     async def _execute(self, call: Call, branch: Message) -> str:
+        if call["id"] in self._denied:
+            raise self._denied[call["id"]]
         name, arguments = call["name"], call.get("input")
         if name == LOAD_SKILL and self._spec.skills:
             return self._load_skill(arguments)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowrt.cli.exits import DONE, say
+from flowrt.cli.keyboard import GateKeeper, Keyboard
 from flowrt.llm.model import Delta
 from flowrt.service import Result, Service
 
@@ -32,21 +33,16 @@ def chat_command(
 
 async def _converse(service: Service, flow: str | None, thread: str, user: str | None) -> None:
     body = {"threadId": thread, **({"userId": user} if user else {})}
-    screen = Screen(sys.stdout, color=sys.stdout.isatty())
+    keyboard = Keyboard()
+    gates = GateKeeper(keyboard, service.live)
+    screen = Screen(sys.stdout, color=sys.stdout.isatty(), gates=gates)
     async with service:
-        while (line := await asyncio.to_thread(_read_line)) is not None:
+        while (line := await keyboard.line("> ")) is not None:
             if line.strip() in ("/quit", "/exit"):
                 return
             if line.strip():
                 await _turn(service, flow, {**body, "message": line}, screen)
-
-
-def _read_line() -> str | None:
-    prompt = "> " if sys.stdin.isatty() else ""
-    try:
-        return input(prompt)
-    except EOFError:
-        return None
+                await gates.close()
 
 
 async def _turn(service: Service, flow: str | None, data: dict[str, Any], screen: Screen) -> None:
@@ -78,8 +74,9 @@ def _on_interrupt(loop: asyncio.AbstractEventLoop, act: Callable[[], object] | N
 class Screen:
     """What the reader sees: text as it comes, tool calls as dim lines, the gauge at the end."""
 
-    def __init__(self, out: Any, *, color: bool) -> None:
+    def __init__(self, out: Any, *, color: bool, gates: GateKeeper | None = None) -> None:
         self._out = out
+        self._gates = gates
         self._color = color
         self._streamed = False
         self._gauge = ""
@@ -92,6 +89,9 @@ class Screen:
             case "tool_call":
                 arguments = json.dumps(event.get("input"), ensure_ascii=False)
                 self.note(f"{event['tool']} {_short(arguments)}")
+            case "tool_authorization" if self._gates is not None:
+                self.note(f"{event['tool']} waits to be allowed")
+                self._gates.ask(event)
             case "tool_result" if event["isError"]:
                 self.note(f"{event['tool']} failed: {_short(str(event['output']))}")
             case "turn_end" if "contextTokens" in event:

@@ -90,6 +90,10 @@ class CompletionsConnector(Connector[S], ModelConnector, EmbeddingConnector):
         return self._chat
 
     @property
+    def media(self) -> bool:
+        return True
+
+    @property
     def embedding_model(self) -> EmbeddingModel:
         return self._embedding
 

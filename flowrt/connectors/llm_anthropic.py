@@ -87,6 +87,10 @@ class AnthropicConnector(Connector[AnthropicSettings], ModelConnector):
         return self._model
 
     @property
+    def media(self) -> bool:
+        return True
+
+    @property
     def local(self) -> bool:
         return is_loopback(self.settings.base_url or API)
 

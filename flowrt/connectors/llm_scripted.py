@@ -111,6 +111,10 @@ class ScriptedConnector(Connector[ScriptedSettings], ModelConnector):
         return self._model
 
     @property
+    def media(self) -> bool:
+        return True
+
+    @property
     def local(self) -> bool:
         return True
 

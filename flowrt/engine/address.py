@@ -88,11 +88,13 @@ class AddressBook:
         return tuple(ranks)
 
     def _way_out(self, address: str) -> str:
-        close = difflib.get_close_matches(address, self._places, n=3, cutoff=0.6)
-        if close:
-            return f"did you mean {' or '.join(map(repr, close))}?"
         flow = address.partition(".")[0].partition("[")[0]
         here = [known for known in self._places if known.startswith((f"{flow}.", f"{flow}["))]
+        # The right name, but in another block: closer to what is meant than a name like it.
+        inside = [known for known in here if known.endswith(f".{address.rpartition('.')[2]}")]
+        close = inside[:3] or difflib.get_close_matches(address, self._places, n=3, cutoff=0.6)
+        if close:
+            return f"did you mean {' or '.join(map(repr, close))}?"
         return f"the blocks are {_listed(here or self._places)}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowrt.engine.build import Built
 from flowrt.engine.flow import Flow
-from flowrt.engine.run import Run, Runtime
+from flowrt.engine.run import Run, Runtime, Watcher
 from flowrt.engine.source import Deliver
 from flowrt.errors import describe
 from flowrt.ids import new_id
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 class Intake:
     """Starts what sends the flows of a service messages; each becomes a run of its flow."""
 
-    def __init__(self, built: Built, runtime: Runtime, trace: Trace | None) -> None:
+    def __init__(
+        self, built: Built, runtime: Runtime, trace: Trace | None, watcher: Watcher | None
+    ) -> None:
         self._built = built
         self._runtime = runtime
         self._trace = trace
+        self._watcher = watcher
         self._log = get_logger("flowrt.intake")
 
     async def start(self, stack: AsyncExitStack, *, inner: bool) -> None:
@@ -52,7 +55,8 @@ class Intake:
             if trace is not None:
                 message.trace_id = message.trace_id or new_id()
                 trace.write("source.receive", message, flow=flow.name)
-            return await flow.run(message, Run(self._runtime, flow.name, trace=trace))
+            run = Run(self._runtime, flow.name, trace=trace, watcher=self._watcher)
+            return await flow.run(message, run)
 
         return deliver
 

@@ -54,10 +54,10 @@ class Run:
 
     `flow` is the name of the root flow. `trace` and `watcher` are None where nobody listens.
     `claims` are the conversations that enclosing agents hold: an agent in a tool branch that works
-    the same conversation must not wait for its caller.
+    the same conversation must not wait for its caller. `depth` is how many flows wait for this one.
     """
 
-    __slots__ = ("claims", "clock", "flow", "runtime", "storage", "trace", "watcher")
+    __slots__ = ("claims", "clock", "depth", "flow", "runtime", "storage", "trace", "watcher")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Run:
         trace: Trace | None = None,
         watcher: Watcher | None = None,
         claims: frozenset[str] = frozenset(),
+        depth: int = 0,
     ) -> None:
         self.runtime = runtime
         self.clock = runtime.clock
@@ -75,6 +76,7 @@ class Run:
         self.trace = trace
         self.watcher = watcher
         self.claims = claims
+        self.depth = depth
 
     def within(self, claim: str) -> Run:
         """The same run, inside an agent that holds `claim`."""
@@ -84,11 +86,19 @@ class Run:
             trace=self.trace,
             watcher=self.watcher,
             claims=self.claims | {claim},
+            depth=self.depth,
         )
 
     def named(self, flow: str) -> Run:
-        """The same run, in another flow."""
-        return Run(self.runtime, flow, trace=self.trace, watcher=self.watcher, claims=self.claims)
+        """The same run, in a flow that this one calls and waits for."""
+        return Run(
+            self.runtime,
+            flow,
+            trace=self.trace,
+            watcher=self.watcher,
+            claims=self.claims,
+            depth=self.depth + 1,
+        )
 
     def detached(self, flow: str = "") -> Run:
         """The same run, in `flow` or this one, for work that outlives its caller.

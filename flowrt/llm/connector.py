@@ -17,6 +17,11 @@ class ModelConnector:
         raise NotImplementedError
 
     @property
+    def media(self) -> bool:
+        """Whether requests may hold pictures and documents."""
+        return False
+
+    @property
     def local(self) -> bool:
         """Whether its calls stay on this machine. A suite plays every other connector."""
         return False

@@ -41,6 +41,8 @@ def estimate_blocks(blocks: Iterable[dict[str, Any]]) -> int:
                     tokens += estimate_blocks(content)
                 else:
                     characters += len(content or "")
+            case "document" if (block.get("source") or {}).get("type") == "text":
+                characters += len(block["source"]["data"])
             case "image" | "document":
                 tokens += IMAGE_TOKENS
             case _:

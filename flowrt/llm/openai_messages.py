@@ -153,7 +153,8 @@ def _part(block: Block, marks: bool) -> dict[str, Any]:
         case {"type": "image", "source": source}:
             part = {"type": "image_url", "image_url": {"url": _url(source)}}
         case {"type": "document", "source": {"type": "text", "data": text}}:
-            part = {"type": "text", "text": text}
+            name = block.get("title")
+            part = {"type": "text", "text": f"{name}:\n{text}" if name else text}
         case {"type": "document", "source": {"type": "base64"} as source}:
             name = block.get("title") or "document.pdf"
             part = {"type": "file", "file": {"filename": name, "file_data": _url(source)}}

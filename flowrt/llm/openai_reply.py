@@ -16,6 +16,7 @@ from flowrt.ids import new_id
 from flowrt.llm.failures import BrokenReply
 from flowrt.llm.model import Block, Delta, Reply, Usage
 from flowrt.llm.openai_errors import error_in
+from flowrt.llm.openai_media import picture_block
 from flowrt.llm.openai_reasoning import (
     CALL_FIELDS,
     MESSAGE_FIELDS,
@@ -162,7 +163,7 @@ class Assembly:
     def __init__(self, signature: str, used: Collection[str]) -> None:
         self._signature = signature
         self._used = set(used)
-        self._order: list[str | _Call] = []
+        self._order: list[str | _Call | Block] = []
         self._texts: dict[str, list[str]] = {"text": [], "thinking": []}
         self._echo: dict[str, Any] = {}
         self._latest: dict[Any, _Call] = {}
@@ -196,7 +197,10 @@ class Assembly:
         merge(self._echo, piece, MESSAGE_FIELDS)
         thought = next((piece[name] for name in TEXT_FIELDS if piece.get(name)), "")
         self._add_text("thinking", thought)
-        self._add_text("text", _text(piece.get("content")))
+        content = piece.get("content")
+        self._add_text("text", _text(content))
+        pictures = [*(content if isinstance(content, list) else ()), *(piece.get("images") or ())]
+        self._order += [block for part in pictures if (block := picture_block(part)) is not None]
         if refusal := piece.get("refusal"):
             self._refused = True
             self._add_text("text", refusal)
@@ -260,9 +264,11 @@ class Assembly:
         self._order.append(call)
         return call
 
-    def _block(self, part: str | _Call) -> Block | None:
+    def _block(self, part: str | _Call | Block) -> Block | None:
         if isinstance(part, _Call):
             return part.block
+        if isinstance(part, dict):
+            return part
         if part == "thinking":
             return self._thinking()
         return {"type": "text", "text": "".join(self._texts["text"])}

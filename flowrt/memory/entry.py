@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from flowrt.llm.estimate import estimate_message
+from flowrt.llm.media import without_files
 from flowrt.message import clean
 
 Kind = Literal["message", "summary"]
@@ -51,9 +52,9 @@ def user_entry(text: str) -> Entry:
 
 
 def assistant_entry(content: list[dict[str, Any]]) -> Entry:
-    """An assistant turn with the blocks exactly as the model sent them."""
+    """An assistant turn with the blocks as the model sent them; a text stands for each file."""
     # A provider's text may hold what the stores and CEL cannot; the usual reply is not copied.
-    return Entry({"role": "assistant", "content": clean(content)})
+    return Entry({"role": "assistant", "content": clean(without_files(content))})
 
 
 def results_entry(results: list[dict[str, Any]]) -> Entry:

@@ -14,7 +14,7 @@ from typing import Any
 MASK = "[redacted]"
 
 # Shorter values would mask ordinary words; a secret of fewer characters is not one.
-_SHORTEST = 6
+SHORTEST = 6
 
 # After a colon, a word of small letters alone is prose: "API_KEY: required variable is not set".
 _PLACES = re.compile(
@@ -44,7 +44,7 @@ def add_secrets(values: Iterable[str]) -> None:
     Process-wide on purpose: a log line does not know which service it came from.
     """
     global _known_pattern
-    _known.update(value for value in values if len(value) >= _SHORTEST)
+    _known.update(value for value in values if len(value) >= SHORTEST)
     if _known:
         longest_first = sorted(_known, key=len, reverse=True)
         _known_pattern = re.compile("|".join(re.escape(value) for value in longest_first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowrt.clock import Clock
@@ -11,7 +11,8 @@ from flowrt.message import Message
 from flowrt.observe.masking import mask
 
 MAX_PAYLOAD = 32768
-"""Bytes of JSON; a body or variables over it are left out whole and the record says `truncated`."""
+"""Bytes of JSON. A body over it is left out whole, of variables over it those that are largest; the
+record says `truncated`."""
 
 
 class Trace:
@@ -56,11 +57,31 @@ class Trace:
         self._sink(json.dumps(mask(record), ensure_ascii=False, separators=(",", ":")))
 
     def _add_payload(self, record: dict[str, Any], message: Message) -> None:
-        for key, value in (("body", message.body), ("vars", message.vars)):
-            if len(json.dumps(value, ensure_ascii=False)) > self._max_payload:
-                record["truncated"] = True
-            else:
-                record[key] = value
+        if _length(message.body) > self._max_payload:
+            record["truncated"] = True
+        else:
+            record["body"] = message.body
+        record["vars"] = self._fitting(message.vars)
+        if len(record["vars"]) < len(message.vars):
+            record["truncated"] = True
+
+    def _fitting(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """The variables that fit, the smallest first: a picture must not hide all the others."""
+        if _length(variables) <= self._max_payload:
+            return dict(variables)
+        sizes = sorted((_length({name: value}), name) for name, value in variables.items())
+        room = self._max_payload
+        kept: set[str] = set()
+        for size, name in sizes:
+            room -= size
+            if room < 0:
+                break
+            kept.add(name)
+        return {name: value for name, value in variables.items() if name in kept}
+
+
+def _length(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
 
 
 def _identity(message: Message) -> dict[str, Any]:

@@ -7,11 +7,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowrt.clock import Clock, SystemClock
 from flowrt.errors import LeaseLost, StoreError, VersionConflict
-from flowrt.storage.agents.memory import MemoryAgentStore
 from flowrt.storage.encoding import (
     JSON,
     LOG,
@@ -25,6 +24,9 @@ from flowrt.storage.encoding import (
 )
 from flowrt.storage.evictions import Evictions
 from flowrt.storage.protocol import Key, Log, Page, Stored
+
+if TYPE_CHECKING:
+    from flowrt.storage.agents.memory import MemoryAgentStore
 
 VOLATILE_BYTES = 64 * 1024 * 1024
 """Bytes the volatile tier keeps in a process; beyond it the least recently used keys go."""
@@ -68,10 +70,14 @@ class MemoryStore:
         self._leases: dict[_Place, MemoryLease] = {}
         text = "the volatile tier is full; the least recently used keys are gone"
         self._evictions = Evictions(text, max_bytes, self._clock)
-        self._agents = MemoryAgentStore(self._clock, max_bytes=max_bytes, url=url)
+        self._agents: MemoryAgentStore | None = None
 
     def agents(self) -> MemoryAgentStore:
         """The record of agents. What it keeps stays as long as the object does."""
+        from flowrt.storage.agents.memory import MemoryAgentStore
+
+        if self._agents is None:
+            self._agents = MemoryAgentStore(self._clock, max_bytes=self._max_bytes, url=self.url)
         return self._agents
 
     async def open(self) -> None:
@@ -81,7 +87,8 @@ class MemoryStore:
         """Let go of leases. What is stored stays as long as the object does."""
         self._leases.clear()
         self._evictions.report()
-        self._agents.evictions.report()
+        if self._agents is not None:
+            self._agents.evictions.report()
 
     async def get(self, space: str, key: str) -> Stored | None:
         slot = self._find(space, key)

@@ -11,13 +11,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from flowrt.errors import CallError
-from flowrt.storage.agents.opening import OpeningAgents
-from flowrt.storage.agents.protocol import AgentStore, KeepsAgents
 from flowrt.storage.memory import VOLATILE_BYTES, MemoryStore
 from flowrt.storage.protocol import KeyValue, Lease, Log, Page, Stored
+
+if TYPE_CHECKING:
+    from flowrt.storage.agents.protocol import AgentStore
 
 DEFAULT_URL = "sqlite:.flowrt/state.db"
 NAMESPACES = ("user", "system", "user_volatile", "system_volatile")
@@ -156,7 +157,13 @@ class Tier:
         return self._store
 
     def agents(self) -> AgentStore:
-        """The record of agents in the store, which it opens on first use. Raises `CallError`."""
+        """The record of agents in the store, which it opens on first use. Raises `CallError`.
+
+        Imported here: a service without an `agentId` does not pay for it.
+        """
+        from flowrt.storage.agents.opening import OpeningAgents
+        from flowrt.storage.agents.protocol import KeepsAgents
+
         if not isinstance(self._store, KeepsAgents):
             raise CallError(
                 f"storage {self._store.url} keeps no record of agents, it has no method `agents`; "

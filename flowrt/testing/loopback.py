@@ -31,6 +31,7 @@ class Call:
     raw: bytes
     at: float
     port: int
+    query: str = ""
     body: Any = None
     status: int | None = None
     _abandoned: Future[None] = field(default_factory=Future)
@@ -148,7 +149,13 @@ class LoopbackServer:
         headers = {name.decode("latin-1"): value.decode("latin-1")
                    for name, value in scope["headers"]}  # fmt: skip
         call = Call(
-            scope["method"], scope["path"], headers, raw, time.monotonic(), scope["client"][1]
+            scope["method"],
+            scope["path"],
+            headers,
+            raw,
+            time.monotonic(),
+            scope["client"][1],
+            scope["query_string"].decode("latin-1"),
         )
         answering = asyncio.ensure_future(self._respond(call, send))
         hanging_up = asyncio.ensure_future(_hang_up(receive))

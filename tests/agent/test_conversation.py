@@ -162,6 +162,24 @@ async def test_a_message_joins_the_live_run_where_the_policy_says_merge(tmp_path
     assert [["a"], ["One."], ["b"]] == [texts(m) for m in api.requests[1].messages]
 
 
+async def test_of_messages_that_come_at_once_the_first_answers_all(
+    tmp_path: Path, storage: str
+) -> None:
+    """A run still waits for its conversation when the next message is there."""
+    with FakeMessagesAPI(reply=lambda request: {"text": "All."}) as api:
+        document = agent(api.base_url, threadPolicy="merge")
+        async with load(tmp_path, document, storage) as service:
+            runs = (service.invoke("chat", say(text)) for text in ("a", "b", "c"))
+            first, *others = await asyncio.gather(*runs)
+    assert first.message is not None
+    assert "All." == first.message.body
+    assert [(Outcome.STOPPED, {})] * 2 == [
+        (each.outcome, each.message and each.message.body) for each in others
+    ]
+    assert ["a", "b", "c"] == [text for m in api.bodies[0]["messages"] for text in texts(m)]
+    assert 1 == len(api.bodies)
+
+
 async def test_a_message_that_arrives_while_tools_run_comes_after_their_results(
     api: FakeMessagesAPI, tmp_path: Path, held: Hold
 ) -> None:
@@ -197,6 +215,14 @@ async def test_stop_when_nothing_runs_is_no_error(api: FakeMessagesAPI, tmp_path
     async with load(tmp_path, agent(api.base_url, stopWhen="true")) as service:
         result = await service.invoke("chat", say("x"))
     assert (Outcome.STOPPED, []) == (result.outcome, api.requests)
+
+
+async def test_a_message_that_stops_need_not_say_anything(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    async with load(tmp_path, agent(api.base_url, stopWhen="has(body.stop)")) as service:
+        result = await service.invoke("chat", {"thread": "t", "stop": True})
+    assert (Outcome.STOPPED, []) == (result.outcome, api.requests), result.error
 
 
 async def test_a_cancelled_run_leaves_a_thread_that_accepts_the_next_message(

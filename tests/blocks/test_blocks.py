@@ -9,30 +9,9 @@ from typing import Any
 import pytest
 
 from flowrt.errors import ConfigError
-from flowrt.message import Message, Outcome
-from flowrt.service import Result
+from flowrt.message import Outcome
+from tests.blocks.chains import message, payload, run, variable
 from tests.services import flows, load
-
-Chain = list[dict[str, Any]]
-
-
-async def run(folder: Path, chain: Chain, data: Any = None, **variables: Any) -> Result:
-    async with load(folder, flows(main=chain)) as service:
-        return await service.invoke("main", data, variables)
-
-
-async def message(folder: Path, chain: Chain, data: Any = None, **variables: Any) -> Message:
-    result = await run(folder, chain, data, **variables)
-    assert result.message is not None, result.error
-    return result.message
-
-
-def payload(value: str) -> dict[str, Any]:
-    return {"type": "set-payload", "value": value}
-
-
-def variable(name: str, value: str) -> dict[str, Any]:
-    return {"type": "set-variable", "settings": {"name": name, "value": value}}
 
 
 async def test_settings_may_stand_beside_the_type_or_under_settings(tmp_path: Path) -> None:
@@ -126,29 +105,6 @@ async def test_switch_takes_the_first_true_case(tmp_path: Path, kind: str, expec
         }
     ]
     assert expected == (await message(tmp_path, chain, {"kind": kind})).body
-
-
-async def test_foreach_works_on_the_message_and_restores_its_variable(tmp_path: Path) -> None:
-    body = {"process": [variable("sum", "vars.sum + vars.item")]}
-    chain = [{"type": "foreach", "items": "body", "body": body}]
-    found = await message(tmp_path, chain, [1, 2, 3], sum=0, item="mine")
-    assert {"sum": 6, "item": "mine"} == dict(found.vars)
-
-
-async def test_foreach_collects_results_and_null_for_what_was_dropped(tmp_path: Path) -> None:
-    body = {
-        "process": [{"type": "filter", "expr": "vars.n != 2"}, payload("vars.n * 10")],
-    }
-    chain = [{"type": "foreach", "items": "body", "as": "n", "mode": "map", "body": body}]
-    found = await message(tmp_path, chain, [1, 2, 3])
-    assert [10, None, 30] == found.body
-    assert "n" not in found.vars
-
-
-async def test_foreach_over_something_else_fails(tmp_path: Path) -> None:
-    chain = [{"type": "foreach", "items": "body", "body": {"process": []}}]
-    error = (await run(tmp_path, chain, {"a": 1})).error
-    assert "foreach items must evaluate to an array" in str(error)
 
 
 async def test_handle_errors_recovers_on_the_same_message(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ import pytest
 import yaml
 
 from flowrt.cli.generate import generated
+from flowrt.config.nodes import plain
+from flowrt.config.yaml import load_yaml
 from flowrt.testing import FakeMessagesAPI
 from flowrt.testing.replies import FakeReply, Gate
 from tests.cli.conftest import Flowrt, command, environment
@@ -82,7 +84,9 @@ def test_the_schema_takes_the_samples_and_refuses_a_typo(flowrt: Flowrt) -> None
     suites = jsonschema.Draft202012Validator(json.loads(flowrt("schema", "--suite").stdout))
     for sample in (ROOT / "samples").rglob("*.yaml"):
         checks = suites if sample.stem.endswith("_test") else validator
-        assert [] == list(checks.iter_errors(yaml.load(sample.read_text(), yaml.CSafeLoader)))
+        # Read as an editor does, by YAML 1.2: PyYAML would make a date of a time.
+        document = plain(load_yaml(sample.read_bytes(), sample.name))
+        assert [] == list(checks.iter_errors(document)), sample
     for wrong in (
         flows(main=[{"type": "set-payload", "vlaue": "1"}]),
         flows(main=[{"type": "nothing"}]),
@@ -146,6 +150,52 @@ def test_chat_streams_text_and_shows_tools_and_the_gauge(
     assert '[echo {"x": 1}]' in done.stdout
     assert "It is one.\n" in done.stdout
     assert "of 200,000 tokens" in done.stdout
+
+
+@pytest.mark.parametrize(("typed", "paid"), [("y", True), ("yes", True), ("", False), ("n", False)])
+def test_chat_asks_whether_a_gated_call_may_run(
+    flowrt: Flowrt, service_file: Write, typed: str, paid: bool
+) -> None:
+    tool = {
+        "name": "pay",
+        "description": "Pays.",
+        "authorize": "true",
+        "process": [{"type": "set-payload", "value": '"paid"'}],
+    }
+    settings = {
+        "memoryThreadId": "body.threadId",
+        "authorizeId": "null",
+        "authorizeAllow": "false",
+        "events": {"process": []},
+        "tools": [tool],
+    }
+    replies = [FakeReply(tool_calls=[{"name": "pay", "input": {"x": 1}}]), "So be it."]
+    with FakeMessagesAPI(replies) as api:
+        service_file(agent(api.base_url, **settings))
+        done = flowrt(
+            "chat", "--config", "service.yaml", "--flow", "chat",
+            stdin=f"Pay.\n{typed}\n/quit\n".encode(),
+        )  # fmt: skip
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "[pay waits to be allowed]" in done.stdout
+    [result] = api.bodies[1]["messages"][-1]["content"]
+    assert paid is ("is_error" not in result)
+
+
+def test_in_chat_the_end_of_input_denies(flowrt: Flowrt, service_file: Write) -> None:
+    tool = {"name": "pay", "description": "Pays.", "authorize": "true", "process": []}
+    settings = {
+        "memoryThreadId": "body.threadId",
+        "authorizeId": "null",
+        "authorizeAllow": "false",
+        "events": {"process": []},
+        "tools": [tool],
+    }
+    replies = [FakeReply(tool_calls=[{"name": "pay", "input": {}}]), "So be it."]
+    with FakeMessagesAPI(replies) as api:
+        service_file(agent(api.base_url, **settings))
+        flowrt("chat", "--config", "service.yaml", "--flow", "chat", stdin=b"Pay.\n")
+    assert "not approved" in api.bodies[1]["messages"][-1]["content"][0]["content"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT to send on Windows")

@@ -115,6 +115,8 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
     document["connectors"] = [
         {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}},
         {"name": "vectors", "type": "embed-local"},
+        {"name": "shop", "type": "http-client", "settings": {"baseURL": "https://example.com"}},
+        {"name": "reports", "type": "file", "settings": {"root": "."}},
     ]
     assert load(tmp_path, document).flows
 

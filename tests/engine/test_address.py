@@ -57,6 +57,7 @@ def test_an_address_names_a_block_by_name_type_or_ref(address: str, tmp_path: Pa
     [
         ("main.if[then].iner", "did you mean 'main.if[then].inner'"),
         ("mian.stamp", "did you mean 'main.stamp'"),
+        ("main.inner", "did you mean 'main.if[then].inner' or"),
         ("main.twice", "ambiguous: 2 blocks are called so; give each a `name:`"),
         ("main.log", "ambiguous"),
         ("main.if[else].inner", "there is no block 'main.if[else].inner'"),

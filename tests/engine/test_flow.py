@@ -176,6 +176,16 @@ async def test_a_payload_too_large_for_a_trace_is_left_out_whole(tmp_path: Path)
     assert "body" not in record
 
 
+async def test_of_variables_too_large_for_a_trace_the_largest_are_left_out(tmp_path: Path) -> None:
+    lines: list[str] = []
+    variables = {"a": "x" * 40_000, "b": 1, "c": "x" * 20_000, "d": "x" * 20_000}
+    async with load(tmp_path, flows(main=[])) as service:
+        await service.invoke("main", 1, variables, trace=Trace(lines.append, SystemClock()))
+    record = json.loads(lines[0])
+    assert record["truncated"]
+    assert (1, ["b", "c"]) == (record["body"], list(record["vars"]))
+
+
 def test_a_faulty_connector_is_reported_once_and_not_at_each_block_that_uses_it(
     tmp_path: Path,
 ) -> None:

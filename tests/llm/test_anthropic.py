@@ -156,7 +156,7 @@ async def test_the_base_url_comes_from_the_environment_when_none_is_set(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", api.base_url)
     api.add("hi")
 
-    reply = await AnthropicModel(api_key=KEY).complete(ask())
+    reply = await once(AnthropicModel(api_key=KEY), ask())
 
     assert "hi" == reply.text
 

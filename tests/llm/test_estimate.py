@@ -30,6 +30,7 @@ def result(content: Any) -> dict[str, Any]:
         {"type": "tool_use", "id": "a", "name": "look", "input": {"q": "x" * 4000}},
         result("x" * 4000),
         result([{"type": "text", "text": "x" * 4000}]),
+        {"type": "document", "source": {"type": "text", "data": "x" * 4000}},
         {"type": "from_the_future", "payload": "x" * 4000},
     ],
 )

@@ -108,6 +108,7 @@ async def test_documents_go_as_files_or_as_their_text(chat: FakeCompletionsAPI) 
             user(
                 {"type": "document", "source": pdf, "title": "a.pdf"},
                 {"type": "document", "source": {"type": "text", "data": "plain"}},
+                {"type": "document", "source": {"type": "text", "data": "1"}, "title": "a.csv"},
                 {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
             )
         ]
@@ -115,9 +116,10 @@ async def test_documents_go_as_files_or_as_their_text(chat: FakeCompletionsAPI) 
 
     await once(model(chat), request)
 
-    named, plain, unknown = chat.requests[0].messages[0]["content"]
+    named, plain, titled, unknown = chat.requests[0].messages[0]["content"]
     assert {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="} == named["file"]
     assert "plain" == plain["text"]
+    assert "a.csv:\n1" == titled["text"]
     assert "cannot be shown" in unknown["text"]
 
 

@@ -217,3 +217,28 @@ def test_what_openrouter_billed_is_told() -> None:
 def test_usage_that_is_none_is_broken(usage: Any) -> None:
     with pytest.raises(BrokenReply, match="malformed"):
         read_usage(usage)
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+AS_BLOCK = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
+}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Here.", "images": [PICTURE]},  # OpenRouter, LiteLLM
+        {"content": [{"type": "text", "text": "Here."}, PICTURE]},
+    ],
+)
+def test_pictures_of_a_reply_become_blocks(message: dict[str, Any]) -> None:
+    assert [{"type": "text", "text": "Here."}, AS_BLOCK] == whole(message).content
+    assert [{"type": "text", "text": "Here."}, AS_BLOCK] == streamed(chunk(message), DONE).content
+
+
+def test_a_picture_behind_an_address_stays_behind_it() -> None:
+    part = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    source = {"type": "url", "url": "https://example.org/a.png"}
+    assert [{"type": "image", "source": source}] == whole({"images": [part]}).content

@@ -21,6 +21,9 @@ LONGEST = 8_000
 
 _BATCH = 128
 
+# Refused for the key or the model: asking text by text would be as many refusals more.
+_NOT_THE_TEXT = (401, 403, 404)
+
 _log = get_logger("flowrt.memory")
 
 
@@ -66,6 +69,8 @@ class Embedder:
         try:
             made = await self._model.embed([text[:LONGEST] for text in texts.values()])
         except ModelRefused as error:
+            if error.status in _NOT_THE_TEXT:
+                raise
             if len(texts) > 1:
                 # One text that the provider does not take must not cost the others their vectors.
                 return [

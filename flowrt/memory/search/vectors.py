@@ -80,8 +80,8 @@ class Vectors:
     ) -> dict[int, float]:
         """The `best` texts by words and meaning together, with both added.
 
-        `scores` are those by words, in standard deviations. `among` has a byte
-        for each number, 0 where it may not be found; None allows all.
+        `scores` are those by words, in standard deviations. `among` has a byte for
+        each number, 0 where it may not be found; None allows all.
         """
         import numpy as np
 

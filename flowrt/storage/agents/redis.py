@@ -78,27 +78,22 @@ class RedisAgentStore:
         self, place: Place, *, after: int = 0, limit: int = 500, newest_first: bool = False
     ) -> Page[Turn]:
         thread, order = encode_key(place.thread), int(newest_first)
-        found = await self._read("turns", _person(place), thread, after, limit, order)
+        found = await self._list("turns", _person(place), thread, after, limit, order)
         if not found:
             return Page([], None)
-        user, first, said, more = found
-        items = [_turn(place.thread, user, first + n, text) for n, text in enumerate(said)]
+        user, first, more, *said = found
+        items = [_turn(place.thread, user, int(first) + n, text) for n, text in enumerate(said)]
         if newest_first:
             items.reverse()
-        return Page(items, str(items[-1].seq) if more else None)
+        return Page(items, str(items[-1].seq) if more == b"1" else None)
 
     async def turns_of(self, person: Person, *, after: int = 0, limit: int = 5000) -> Page[Turn]:
-        runs = await self._read("turns_of", person, after, limit + 1)
-        user = _escape(person.user)
-        return _page(
-            [
-                _turn(decode_key(thread), user, first + n, text)
-                for thread, first, said in runs
-                for n, text in enumerate(said)
-            ],
-            limit,
-            lambda turn: turn.id,
-        )
+        user, turns = _escape(person.user), list[Turn]()
+        for run in await self._list("turns_of", person, after, limit + 1):
+            thread, first, *said = _unpack(run)
+            name, seq = decode_key(thread), int(first)
+            turns += [_turn(name, user, seq + n, text) for n, text in enumerate(said)]
+        return _page(turns, limit, lambda turn: turn.id)
 
     async def thread(self, place: Place) -> ThreadInfo | None:
         row = await self._read("thread", _person(place), encode_key(place.thread))
@@ -115,15 +110,15 @@ class RedisAgentStore:
     ) -> Page[ThreadInfo]:
         person = Person(service, agent, user or "")
         arguments = (int(user is not None), _before(after), limit + 1)
-        rows = await self._read("threads", person, *arguments)
-        page = _page(rows, limit, lambda row: int(row[1]))
-        return Page([_thread(agent, row) for row, _ in page.items], page.after)
+        rows = await self._list("threads", person, *arguments)
+        page = _page(rows, limit, lambda row: int(_unpack(row)[-1]))
+        return Page([_thread(agent, row) for row in page.items], page.after)
 
     async def agents(self, service: str) -> list[str]:
-        return _names(await self._read("agents", Person(service, "", "")))
+        return _names(await self._list("agents", Person(service, "", "")))
 
     async def users(self, service: str, agent: str) -> list[str]:
-        names = _names(await self._read("users", Person(service, agent, "")))
+        names = _names(await self._list("users", Person(service, agent, "")))
         return [name for name in names if name]
 
     async def set_title(self, place: Place, title: str) -> None:
@@ -137,12 +132,12 @@ class RedisAgentStore:
     async def facts(
         self, person: Person, *, after: str | None = None, limit: int = 100
     ) -> Page[Fact]:
-        rows = await self._read("facts", person, _before(after), limit + 1)
+        rows = await self._list("facts", person, _before(after), limit + 1)
         return _page([_fact(row) for row in rows], limit, lambda fact: fact.id)
 
     async def fact(self, person: Person, name: str) -> Fact | None:
         found = await self._read("fact", person, encode_key(name))
-        return None if found is None else _fact(*found)
+        return None if found is None else _fact(*_unpack(found))
 
     async def put_fact(
         self,
@@ -158,10 +153,10 @@ class RedisAgentStore:
         source = encode_json([thread, seq])
         expected = "" if expect is None else expect
         arguments = (encode_key(name), encode_key(value), source, expected)
-        row, rest = await self._write("put_fact", person, *arguments)
-        if row == scripts.CONFLICT:
-            raise VersionConflict(name, expect or 0, rest)
-        return _fact(row, rest)
+        found = await self._write("put_fact", person, *arguments)
+        if isinstance(found, int):
+            raise VersionConflict(name, expect or 0, found)
+        return _fact(found)
 
     async def delete_fact(self, person: Person, name: str) -> bool:
         return bool(await self._write("delete_fact", person, encode_key(name)))
@@ -176,8 +171,9 @@ class RedisAgentStore:
     async def vectors_of(
         self, person: Person, *, after: str | None = None, limit: int = 5000
     ) -> Page[Vector]:
-        rows = await self._read("vectors_of", person, int(after or 0), limit + 1)
-        return _page([_vector(*row) for row in rows], limit, lambda vector: vector.id)
+        found = await self._list("vectors_of", person, int(after or 0), limit + 1)
+        vectors = [_vector(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+        return _page(vectors, limit, lambda vector: vector.id)
 
     async def forget_user(
         self, service: str, user: str, *, agent: str | None = None, dry_run: bool = False
@@ -196,6 +192,9 @@ class RedisAgentStore:
     async def version(self, person: Person) -> int:
         change, count = await self._read("version", person)
         return int(change) << 40 | int(count)
+
+    async def _list(self, name: str, person: Person, *arguments: Any) -> list[bytes]:
+        return _unpack(await self._read(name, person, *arguments))
 
     async def _read(self, name: str, person: Person, *arguments: Any) -> Any:
         return await self._run(name, person, arguments, again=True)
@@ -240,6 +239,16 @@ def _page(found: list[T], limit: int, place: Callable[[T], int]) -> Page[T]:
     return Page(found[:limit], str(place(found[limit - 1])) if len(found) > limit else None)
 
 
+def _unpack(values: bytes) -> list[bytes]:
+    """What a script packed: each value behind its length and a colon."""
+    found, at = list[bytes](), 0
+    while at < len(values):
+        start = values.index(b":", at) + 1
+        at = start + int(values[at : start - 1])
+        found.append(values[start:at])
+    return found
+
+
 def _encode_turn(turn: NewTurn) -> bytes:
     """A line of what is known of the text, then the text as it is.
 
@@ -260,27 +269,27 @@ def _turn(thread: str, user: bytes, seq: int, said: bytes) -> Turn:
         role=cast(Role, role.decode()),
         text=decode_key(text),
         tokens=int(tokens),
-        attrs=json.loads(attrs),
+        attrs=json.loads(attrs.decode()),
         at=float(at),
     )
 
 
-def _thread(agent: str, row: list[Any]) -> ThreadInfo:
-    thread, user, title, version, created, active, turns = row
+def _thread(agent: str, row: bytes) -> ThreadInfo:
+    thread, user, title, version, created, active, turns, *_ = _unpack(row)
     return ThreadInfo(
         agent=agent,
         thread=decode_key(thread),
         user=_unescape(user),
         title=decode_key(title),
-        turns=turns,
+        turns=int(turns),
         version=int(version),
         created=float(created),
         active=float(active),
     )
 
 
-def _fact(row: list[bytes], earlier: Sequence[bytes] = ()) -> Fact:
-    number, name, value, source, version, created, updated = row
+def _fact(row: bytes, *earlier: bytes) -> Fact:
+    number, name, value, source, version, created, updated = _unpack(row)
     thread, seq = json.loads(source)
     return Fact(
         id=int(number),
@@ -302,7 +311,7 @@ def _earlier(was: bytes) -> Earlier:
     return Earlier(decode_key(value), int(version), thread, seq, float(at))
 
 
-def _vector(number: int, kept: bytes) -> Vector:
+def _vector(number: bytes, kept: bytes) -> Vector:
     known, _, data = kept.partition(b"\n")
     kind, _, model = known.partition(b" ")
-    return Vector("turn" if kind == b"turn" else "fact", number, json.loads(model), data)
+    return Vector("turn" if kind == b"turn" else "fact", int(number), json.loads(model), data)

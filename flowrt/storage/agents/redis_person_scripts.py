@@ -7,41 +7,44 @@ from __future__ import annotations
 
 FACT_ROW = """
 local function fact_row(number)
-  return call('HMGET', P .. 'fact:' .. number, 'i', 'n', 'd', 's', 'v', 'b', 'a')
-end
-
-local function whole(number)
-  return {fact_row(number), call('LRANGE', P .. 'earlier:' .. number, 0, -1)}
+  return packed(call('HMGET', P .. 'fact:' .. number, 'i', 'n', 'd', 's', 'v', 'b', 'a'))
 end
 """
 
-# Then: after, limit. Answers facts; the id of each is its place.
+# Then: after, limit. Answers facts, each packed; the id of each is its place.
 FACTS = """
 local rows = {}
 for at, number in ipairs(call('ZREVRANGEBYSCORE', P .. 'changed:' .. person(ARGV[3]), ARGV[4],
     '-inf', 'LIMIT', 0, ARGV[5])) do
   rows[at] = fact_row(number)
 end
-return rows
+return packed(rows)
 """
 
-# Then: name. Answers the fact and its earlier values, or nil.
+# Then: name. Answers the fact, packed, and its earlier values; or nil.
 FACT = """
 local number = call('HGET', P .. 'facts:' .. person(ARGV[3]), ARGV[4])
 if not number then return nil end
-return whole(number)
+local found = call('LRANGE', P .. 'earlier:' .. number, 0, -1)
+table.insert(found, 1, fact_row(number))
+return packed(found)
 """
 
-# Then: name, value, source, expected version or ''. Answers as FACT, or CONFLICT and the version.
+# Then: name, value, source, expected version or ''. Answers the fact, packed, or the version
+# where it is another.
 # A value has an id of its own, and its vector goes with it: an embedding that comes late for the
 # value before finds nothing to belong to.
 PUT_FACT = """
 local key, name, value = person(ARGV[3]), ARGV[4], ARGV[5]
 local number = call('HGET', P .. 'facts:' .. key, name)
-local id, _, before, source, version, _, changed = unpack(number and fact_row(number) or {})
+local id, before, source, version, changed
+if number then
+  id, before, source, version, changed =
+    unpack(call('HMGET', P .. 'fact:' .. number, 'i', 'd', 's', 'v', 'a'))
+end
 version = tonumber(version or 0)
-if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= version then return {-1, version} end
-if before == value then return whole(number) end
+if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= version then return version end
+if before == value then return fact_row(number) end
 local last = call('INCRBY', P .. 'last', 2)
 local at = stamp()
 if number then
@@ -58,7 +61,7 @@ call('HSET', P .. 'fact:' .. number,
   'i', last, 'd', value, 's', ARGV[6], 'v', version + 1, 'a', at)
 call('ZADD', P .. 'changed:' .. key, last, number)
 call('SET', P .. 'change:' .. key, last)
-return whole(number)
+return fact_row(number)
 """
 
 # Then: name. Answers whether there was one.
@@ -93,15 +96,16 @@ end
 return 1
 """
 
-# Then: after, limit. Answers pairs of id and vector.
+# Then: after, limit. Answers ids and vectors in turns.
 VECTORS_OF = """
 local key = person(ARGV[3])
 local rows = {}
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'embedded:' .. key, '(' .. ARGV[4], '+inf',
     'LIMIT', 0, ARGV[5])) do
-  rows[#rows + 1] = {tonumber(id), call('HGET', P .. 'vectors:' .. key, id)}
+  rows[#rows + 1] = id
+  rows[#rows + 1] = call('HGET', P .. 'vectors:' .. key, id)
 end
-return rows
+return packed(rows)
 """
 
 # Then: '1' for all agents, '1' to count only. Answers threads, turns, facts, vectors.
@@ -144,5 +148,5 @@ return {call('GET', P .. 'change:' .. key) or '0',
 """
 
 # Answers the agents of a service, or the users of an agent.
-AGENTS = "return call('SMEMBERS', P .. 'agents:' .. ARGV[1])"
-USERS = "return call('SMEMBERS', P .. 'people:' .. HOME)"
+AGENTS = "return packed(call('SMEMBERS', P .. 'agents:' .. ARGV[1]))"
+USERS = "return packed(call('SMEMBERS', P .. 'people:' .. HOME))"

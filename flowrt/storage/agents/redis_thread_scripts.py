@@ -71,30 +71,32 @@ TOUCH = """
 return thread_row((work(ARGV[4], ARGV[3], 0)))
 """
 
-# Then: thread, after, limit, '1' for the newest first. Answers user, seq of the first, turns in
-# order, whether there are more.
+# Then: thread, after, limit, '1' for the newest first. Answers user, seq of the first turn, '1'
+# where there are more, turns in order.
 TURNS = """
 local number, owner = thread(ARGV[4], ARGV[3])
-if not number then return {} end
+if not number then return '' end
 local after, limit = tonumber(ARGV[5]), tonumber(ARGV[6])
 local key = P .. 'said:' .. number
 local count = call('LLEN', key)
-local first, last
+local first, last, more
 if ARGV[7] == '1' then
-  last = count
-  if after > 0 then last = math.min(count, after - 1) end
+  last = after > 0 and math.min(count, after - 1) or count
   first = math.max(1, last - limit + 1)
-  if last < 1 then return {} end
-  return {owner, first, call('LRANGE', key, first - 1, last - 1), first > 1 and 1 or 0}
+  more = first > 1
+else
+  first = after + 1
+  last = math.min(count, after + limit)
+  more = last < count
 end
-first = after + 1
-last = math.min(count, after + limit)
-if last < first then return {} end
-return {owner, first, call('LRANGE', key, first - 1, last - 1), last < count and 1 or 0}
+if last < first then return '' end
+local found = {owner, first, more and 1 or 0}
+for _, said in ipairs(call('LRANGE', key, first - 1, last - 1)) do found[#found + 1] = said end
+return packed(found)
 """
 
-# Then: after, limit. Answers runs of turns: thread, seq of the first, turns. Turns that stand
-# beside each other in their thread are read in one go.
+# Then: after, limit. Answers runs of turns, each packed: thread, seq of the first, turns. What
+# stands together in its thread is read in one go.
 TURNS_OF = """
 local members = call('ZRANGEBYSCORE', P .. 'turns:' .. person(ARGV[3]), '(' .. ARGV[4], '+inf',
   'LIMIT', 0, ARGV[5])
@@ -103,12 +105,14 @@ while at <= #members do
   local number, first = string.match(members[at], '^(%d+):(%d+)$')
   local count = 1
   while members[at + count] == number .. ':' .. (first + count) do count = count + 1 end
-  runs[#runs + 1] = {
-    call('HGET', P .. 'thread:' .. number, 't'), tonumber(first),
-    call('LRANGE', P .. 'said:' .. number, first - 1, first + count - 2)}
+  local run = {call('HGET', P .. 'thread:' .. number, 't'), first}
+  for _, said in ipairs(call('LRANGE', P .. 'said:' .. number, first - 1, first + count - 2)) do
+    run[#run + 1] = said
+  end
+  runs[#runs + 1] = packed(run)
   at = at + count
 end
-return runs
+return packed(runs)
 """
 
 # Then: thread. Answers the thread, or nil.
@@ -118,14 +122,15 @@ if not number then return nil end
 return thread_row(number)
 """
 
-# Then: '1' where only this user's are wanted, after, limit. Answers pairs of thread and place.
+# Then: '1' where only this user's are wanted, after, limit. Answers threads, each packed
+# and with its place at the end.
 THREADS = """
 local key = P .. 'active:' .. HOME
 if ARGV[4] == '1' then key = P .. 'active:' .. person(ARGV[3]) end
 local found = call('ZREVRANGEBYSCORE', key, ARGV[5], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
 local rows = {}
-for at = 1, #found, 2 do rows[#rows + 1] = {thread_row(found[at]), found[at + 1]} end
-return rows
+for at = 1, #found, 2 do rows[#rows + 1] = thread_row(found[at], found[at + 1]) end
+return packed(rows)
 """
 
 # Then: thread, title.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from flowrt.memory.transcript import Thread
 from flowrt.message import Message, Outcome
 from flowrt.observe.log import capture_logs
 from flowrt.observe.trace import Trace
-from flowrt.service import Result, Service
+from flowrt.service import GRACE, Result, Service
 from flowrt.storage.objects import PREFIX
 from flowrt.testing.suite.asked import ModelLog
 from flowrt.testing.suite.check import (
@@ -37,7 +37,8 @@ from flowrt.testing.suite.check import (
 from flowrt.testing.suite.clock import CaseClock
 from flowrt.testing.suite.compare import differences, shown
 from flowrt.testing.suite.load import SuiteFile
-from flowrt.testing.suite.model import Case, MemoryCheck, Turn
+from flowrt.testing.suite.meanwhile import Companion, TurnEvents
+from flowrt.testing.suite.model import Case, Input, Meanwhile, MemoryCheck, Turn
 from flowrt.testing.suite.recording import Entry
 from flowrt.testing.suite.standins import Cast
 from flowrt.testing.suite.world import Configs, make_service
@@ -98,18 +99,6 @@ async def run_case(
     return result
 
 
-class _Events:
-    """Collects the events of agents."""
-
-    delta: None = None
-
-    def __init__(self) -> None:
-        self.seen: list[dict[str, Any]] = []
-
-    def event(self, event: dict[str, Any]) -> None:
-        self.seen.append(event)
-
-
 class _Played:
     """One run of a case."""
 
@@ -129,6 +118,7 @@ class _Played:
         self._path = file.path
         self._clock = CaseClock()
         self._log = ModelLog()
+        self._events = TurnEvents()
         scripts = {**file.suite.models, **case.models}
         self._cast = Cast(
             scripts,
@@ -170,13 +160,17 @@ class _Played:
             yield
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
-        async with self._service:
+        sources = self._suite.sources if self._case.sources is None else self._case.sources
+        await self._service.start(sources=sources, trace=self._trace, watcher=self._events)
+        try:
+            # Background work takes its first step, so that `after` finds it waiting.
+            await asyncio.sleep(0)
             for number, turn in enumerate(turns, 1):
                 place = f"turn {number}: " if self._case.turns else ""
                 await self._turn(turn, place)
-            # What runs in the background belongs to the case, and is seen by its spies.
-            await self._service.drain()
             await self._at_the_end(probe)
+        finally:
+            await self._service.stop()
 
     def _plan(self) -> DebugPlan:
         mocks = {**self._suite.mocks, **self._case.mocks}
@@ -189,24 +183,49 @@ class _Played:
         if turn.now is not None and turn is not self._case:
             self._clock.set(turn.now)
         self._clock.advance(turn.after)
+        await self._settle()
         self._log.requests.clear()
-        events = _Events()
-        result = await self._invoke(turn, events)
-        self._result.outcome = outcome_json(result)
-        failures = check_result(turn.expect, result, f"{place}expect")
-        failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
-        failures += check_events(turn.events, events.seen, f"{place}events")
-        self._result.failures += failures
-
-    async def _invoke(self, turn: Turn, events: _Events) -> Result:
+        self._events.begin()
         given = turn.input
         message = self._suite.inputs[given] if isinstance(given, str) else given
-        timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
         flow = turn.flow or self._case.flow or self._suite.flow
+
+        def send(entry: Meanwhile, data: Any) -> Awaitable[Result]:
+            return self._invoke(entry.flow or flow, Input(data=data))
+
+        companion = Companion(turn.meanwhile, self._events, self._clock, send)
+        result, failures = await companion.beside(self._invoke(flow, message), f"{place}meanwhile")
+        # What a message sets going in the background belongs to its turn, requests included, and
+        # is seen by the spies.
+        await self._service.drain()
+        self._result.outcome = outcome_json(result)
+        failures += check_result(turn.expect, result, f"{place}expect")
+        failures += check_requests(turn.requests, self._log.views(), f"{place}requests")
+        failures += check_events(turn.events, self._events.seen, f"{place}events")
+        self._result.failures += failures
+
+    async def _settle(self) -> None:
+        """See to the end what the time that has passed has brought about."""
+        try:
+            async with asyncio.timeout(GRACE):
+                await self._clock.settle()
+        except TimeoutError:
+            raise CannotRun(
+                f"what waited for the time of `after` or `now` is still at work {GRACE:g} s later"
+            ) from None
+        await self._service.drain()
+
+    async def _invoke(self, flow: str, message: Input) -> Result:
+        timeout = self._suite.timeout if self._case.timeout is None else self._case.timeout
         try:
             async with asyncio.timeout(timeout or None):
                 return await self._service.invoke(
-                    flow, message.data, message.vars, watcher=events, trace=self._trace
+                    flow,
+                    message.body,
+                    message.vars,
+                    raw=message.content_type is not None,
+                    watcher=self._events,
+                    trace=self._trace,
                 )
         except TimeoutError:
             error = FlowError(f"the flow took longer than the timeout of {timeout:g}s")

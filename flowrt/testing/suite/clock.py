@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 
 class CaseClock:
@@ -18,6 +19,10 @@ class CaseClock:
         self._now: datetime | None = None
         self._ahead = 0.0
         self._moved = asyncio.Event()
+        self._asleep: dict[asyncio.Task[Any], float] = {}
+        self._woken: set[asyncio.Task[Any]] = set()
+        self._settled = asyncio.Event()
+        self._settled.set()
 
     def now(self) -> datetime:
         return self._now or datetime.now(UTC) + timedelta(seconds=self._ahead)
@@ -26,16 +31,35 @@ class CaseClock:
         return time.monotonic() + self._ahead
 
     async def sleep(self, seconds: float) -> None:
-        until = self.monotonic() + seconds
-        while True:
+        task = asyncio.current_task()
+        assert task is not None
+        until = self._asleep[task] = self.monotonic() + seconds
+        self._at_rest(task)
+        try:
+            await self._sleep_until(until)
+        finally:
+            self._asleep.pop(task, None)
+
+    async def _sleep_until(self, until: float) -> None:
+        while (left := until - self.monotonic()) > 0:
             moved = self._moved
             try:
-                async with asyncio.timeout(max(0.0, until - self.monotonic())):
+                async with asyncio.timeout(left):
                     await moved.wait()
             except TimeoutError:
                 return
-            if self.monotonic() >= until:
-                return
+
+    async def settle(self) -> None:
+        """Wait until whatever a move of the clock has woken sleeps again, or has ended.
+
+        A turn after `after: 10m` must find what those minutes have brought about.
+        """
+        await self._settled.wait()
+
+    def _at_rest(self, task: asyncio.Task[Any]) -> None:
+        self._woken.discard(task)
+        if not self._woken:
+            self._settled.set()
 
     def set(self, now: datetime) -> None:
         """It is `now`. Time that lies between a time set before and this one has passed."""
@@ -51,5 +75,10 @@ class CaseClock:
 
     def _pass(self, seconds: float) -> None:
         self._ahead += max(0.0, seconds)
+        for task, until in self._asleep.items():
+            if until <= self.monotonic():
+                self._woken.add(task)
+                task.add_done_callback(self._at_rest)
+                self._settled.clear()
         self._moved.set()
         self._moved = asyncio.Event()

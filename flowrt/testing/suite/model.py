@@ -7,6 +7,8 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from flowrt.agent.events import EVENT_TYPES
+from flowrt.config.faults import nearest
 from flowrt.config.nodes import plain
 from flowrt.connectors.llm_scripted import condition
 from flowrt.engine.block import Settings
@@ -47,6 +49,22 @@ class Input(Settings):
 
     data: Plain = Field(default=None, description="The body.")
     vars: dict[str, Plain] = Field(default_factory=dict, description="The variables.")
+    content_type: str | None = Field(
+        default=None, description="Send `data`, a text, as raw content of this type."
+    )
+
+    @model_validator(mode="after")
+    def _raw_is_text(self) -> Self:
+        if self.content_type is not None and not isinstance(self.data, str):
+            raise PydanticCustomError("raw", "with contentType, data must be a text")
+        return self
+
+    @property
+    def body(self) -> Any:
+        """The body that is sent."""
+        if self.content_type is None:
+            return self.data
+        return {"contentType": self.content_type, "rawData": self.data}
 
 
 class MessageCheck(Settings):
@@ -191,6 +209,49 @@ class MemoryCheck(Settings):
     )
 
 
+def _event_type(value: str) -> str:
+    if value not in EVENT_TYPES:
+        close = nearest(value, EVENT_TYPES)
+        hint = (
+            f"did you mean {close!r}?" if close else f"there are {', '.join(sorted(EVENT_TYPES))}"
+        )
+        raise PydanticCustomError(
+            "event", "there is no event {found}; {hint}", {"found": repr(value), "hint": hint}
+        )
+    return value
+
+
+class Meanwhile(Settings):
+    """What happens while a turn waits: a message that is sent, or time that passes."""
+
+    on: Annotated[str, AfterValidator(_event_type)] | None = Field(
+        default=None,
+        description=(
+            "The event of the turn's agents at which it happens, such as tool_authorization; the "
+            "next one of that type. Without it, right after the entry before."
+        ),
+    )
+    after: Duration = Field(default=0.0, description="Time that passes first.")
+    flow: str | None = Field(default=None, description="Another flow than the turn's.")
+    data: expr_over("event", "events") | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description=(
+            "The body to send, as an expression over `event` and `events`, those of the turn up to "
+            "it. Without it, only time passes."
+        ),
+    )
+    expect: Expect = Field(default_factory=Expect, description="How the message's flow must end.")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        given = self.model_fields_set
+        if "data" not in given and given & {"flow", "expect"}:
+            raise PydanticCustomError("data", "flow and expect are about the message: give data")
+        if "data" not in given and "after" not in given:
+            raise PydanticCustomError("data", "nothing happens: give data, or after")
+        return self
+
+
 class Turn(Settings):
     """One message of a case, and what must come of it."""
 
@@ -207,9 +268,18 @@ class Turn(Settings):
     events: dict[str, EventCheck] = Field(
         default_factory=dict, description="What agents told, by type of event."
     )
+    meanwhile: list[Meanwhile] = Field(
+        default_factory=list, description="What happens while it waits, one after the other."
+    )
+
+    @model_validator(mode="after")
+    def _begins_at_an_event(self) -> Self:
+        if self.meanwhile and self.meanwhile[0].on is None:
+            raise PydanticCustomError("on", "the first entry of meanwhile needs on: its event")
+        return self
 
 
-_OF_A_TURN = ("input", "expect", "requests", "events")
+_OF_A_TURN = ("input", "expect", "requests", "events", "meanwhile")
 
 
 class Case(Turn):

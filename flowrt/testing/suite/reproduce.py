@@ -17,7 +17,8 @@ def reproduce(file: SuiteFile, case: Case, *, played: bool) -> str:
     `played` says that models were stood in for, which `invoke` cannot do.
     """
     suite = file.suite
-    if case.turns or played or suite.now or case.now or suite.sources or case.sources:
+    alone = not (case.turns or case.meanwhile)
+    if not alone or played or suite.now or case.now or suite.sources or case.sources:
         return shlex.join(["flowrt", "test", str(file.path), "--case", case.name, "-v"])
     given = suite.inputs[case.input] if isinstance(case.input, str) else case.input
     env = {**suite.env, **case.env}
@@ -36,7 +37,10 @@ def reproduce(file: SuiteFile, case: Case, *, played: bool) -> str:
 
 
 def _message(given: Input) -> list[str]:
-    arguments = ["--data", _json(given.data)]
+    if given.content_type is None:
+        arguments = ["--data", _json(given.data)]
+    else:
+        arguments = ["--content-type", given.content_type, "--data", given.data]
     return [*arguments, "--vars", _json(given.vars)] if given.vars else arguments
 
 

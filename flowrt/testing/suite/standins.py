@@ -96,11 +96,16 @@ class StandIn(Connector[Any], ModelConnector):
     def __init__(self, original: AnyConnector, model: ChatModel, *, opens: bool) -> None:
         super().__init__(original.name, original.settings)
         self._original = original if opens else None
+        self._media = isinstance(original, ModelConnector) and original.media
         self._chat_model = model
 
     @property
     def chat_model(self) -> ChatModel:
         return self._chat_model
+
+    @property
+    def media(self) -> bool:
+        return self._media
 
     @property
     def local(self) -> bool:

@@ -181,10 +181,37 @@ def test_a_setting_that_cannot_work_is_a_load_error(
     assert text in str(found.value)
 
 
-@pytest.mark.parametrize("key", ["attachments", "responseMedia"])
-def test_what_comes_later_is_refused_by_name(tmp_path: Path, key: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{key}' .attachments. is not supported by this ver"):
-        load(tmp_path, document([mapping(**{key: "[]"})]))
+async def test_the_model_is_shown_the_files_in_front_of_the_input(tmp_path: Path) -> None:
+    receipt = {"mimeType": "application/pdf", "data": "JVBERi0=", "name": "receipt.pdf"}
+    asked = await ask(
+        tmp_path,
+        [mapping(input="body.text", attachments="body.files")],
+        {"text": '{"total": 12}'},
+        body={"text": "Read it.", "files": [receipt]},
+    )
+    [message] = asked.requests[0].messages
+    assert ["document", "text"] == [block["type"] for block in message["content"]]
+    assert "receipt.pdf" == message["content"][0]["title"]
+    assert {"total": 12} == asked.body
+
+
+async def test_a_file_that_no_model_can_be_shown_fails_by_its_number(tmp_path: Path) -> None:
+    chain = [mapping(input="body.text", attachments="body.files")]
+    asked = await ask(tmp_path, chain, body={"text": "x", "files": [{"mimeType": "video/mp4"}]})
+    assert "ai-mapping attachments[0].data: expected base64" in asked.error
+
+
+async def test_files_that_the_model_makes_come_into_the_variable(tmp_path: Path) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    asked = await ask(
+        tmp_path,
+        [mapping(responseMedia="drawn")],
+        {"content": [{"type": "text", "text": "{}"}, {"type": "image", "source": source}]},
+    )
+    assert {} == asked.body
+    assert [
+        {"name": "image-1.png", "mimeType": "image/png", "size": 2, "data": "aGk="}
+    ] == asked.vars["drawn"]
 
 
 def test_a_mapping_without_a_schema_does_not_import_jsonschema(tmp_path: Path) -> None:

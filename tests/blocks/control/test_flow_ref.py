@@ -58,3 +58,13 @@ async def test_only_a_call_that_is_waited_for_may_use_what_its_caller_holds(
     async with load(tmp_path, flows(main=[holder], other=[{"type": "test-claims"}])) as service:
         await service.invoke("main")
     assert [held] == Claims.seen
+
+
+async def test_flows_that_call_each_other_without_an_end_fail_and_say_so(tmp_path: Path) -> None:
+    document = flows(
+        main=[{"type": "flow-ref", "settings": {"flow": "other"}}],
+        other=[{"type": "flow-ref", "settings": {"flow": "main"}}],
+    )
+    async with load(tmp_path, document) as service:
+        result = await service.invoke("main")
+    assert "they call each other in a circle that does not end" in str(result.error)

@@ -15,6 +15,11 @@ class WaitingClock(HandClock):
         super().__init__()
         self._sleepers: list[tuple[float, asyncio.Event]] = []
 
+    @property
+    def asleep(self) -> int:
+        """How many sleep; one that was cancelled counts until its time has come."""
+        return len(self._sleepers)
+
     async def sleep(self, seconds: float) -> None:
         event = asyncio.Event()
         self._sleepers.append((self.monotonic() + seconds, event))

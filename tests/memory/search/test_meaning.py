@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -34,16 +35,19 @@ class Topics:
         self.size = size
         self.sent: list[str] = []
         self.down = False
+        self.calls = 0
+        self.status = 400
         self.refuses = "\x07"
 
     async def embed(
         self, texts: Sequence[str], *, model: str | None = None, dimensions: int | None = None
     ) -> Embeddings:
         await asyncio.sleep(0)
+        self.calls += 1
         if self.down:
             raise ModelUnavailable("the provider is down")
         if any(self.refuses in text or not text.strip() for text in texts):
-            raise ModelRefused("not this text")
+            raise ModelRefused("not this text", status=self.status)
         self.sent += texts
         return Embeddings([self._vector(text.lower()) for text in texts], self.model)
 
@@ -175,6 +179,31 @@ async def test_a_text_that_the_model_refuses_is_found_by_words_and_waits_no_long
     found = await recall.search(ADA, "bell")
     assert (0, "a bell \x07 rings") == (found.waiting, found.hits[0].text)
     assert "my poodle" == (await recall.search(ADA, "dog")).hits[0].text
+
+
+async def test_a_key_that_is_refused_is_not_tried_on_each_text() -> None:
+    store, model = MemoryAgentStore(), Topics()
+    await said(store, *(f"dog {number}" for number in range(200)), thread="t")
+    recall = Recall(store, Embedder(model))
+    model.refuses, model.status = "dog", 401
+    await recall.embed(ADA)
+    assert 2 == model.calls
+    assert 200 == (await recall.search(ADA, "train")).waiting
+
+
+async def test_without_numpy_memory_is_searched_by_words_and_that_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[dict[str, Any]] = []
+    capture_logs(lines.append)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    store = MemoryAgentStore()
+    await said(store, "the dog")
+    recall = Recall(store, Embedder(Topics()))
+    for _ in range(2):
+        found = await recall.search(ADA, "dog")
+        assert ("words", 0, 1) == (found.by, found.waiting, len(found.hits))
+    assert ["numpy is not installed"] == [line["event"][:22] for line in lines]
 
 
 async def test_a_fact_that_changed_is_found_by_its_new_value_only() -> None:

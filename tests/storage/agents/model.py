@@ -154,7 +154,7 @@ class Model:
         if not fact or fact.values[-1] != work.text:
             values = [*(fact.values if fact else ()), work.text]
             fact = facts[work.name] = _Fact(self._next(), values)
-        return tuple(fact.values)
+        return (len(fact.values), work.text)
 
     def _unput(self, work: Work) -> bool:
         return self.facts.get((work.home, work.user), {}).pop(work.name, None) is not None
@@ -242,7 +242,7 @@ async def done(work: Work, store: AgentStore, service: str) -> Any:
                 fact = await store.put_fact(person, work.name, work.text, expect=work.expect)
             except VersionConflict as conflict:
                 return ("conflict", conflict.actual)
-            return (*(was.value for was in fact.earlier), fact.value)
+            return (fact.version, fact.value)
         case "unput":
             return await store.delete_fact(person, work.name)
         case "embed":

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from flowrt.testing.suite.runner import SuiteOptions, run_suites
 from tests.services import agent, flows
-from tests.testing.suite.suites import run, run_one, told
+from tests.testing.suite.suites import run, run_one, told, write
 
 URL = "https://llm.invalid"
 
@@ -195,3 +196,106 @@ async def test_log_lines_of_a_case_are_kept_for_its_report(
     result = await run_one(tmp_path, service, {"input": {"data": {"id": "x"}}})
     assert ["order x"] == [line["event"] for line in result.logs]
     assert "" == capsys.readouterr().err
+
+
+PAY = {
+    "name": "pay",
+    "description": "Pays.",
+    "authorize": "true",
+    "process": [{"type": "set-payload", "value": '"paid"'}],
+}
+GATED = {
+    "authorizeId": "has(body.answer) ? body.answer : null",
+    "authorizeAllow": "body.allow",
+    "events": {"process": []},
+    "tools": [PAY],
+}
+PAYING = [
+    {"when": 'request.lastUserText.contains("paid")', "text": "Paid."},
+    {"when": 'request.lastUserText.contains("authorized")', "text": "Not paid."},
+    {"when": "true", "toolCalls": [{"name": "pay"}]},
+]
+YES = {
+    "on": "tool_authorization",
+    "data": '{"thread": "t", "answer": event.authorizationId, "allow": true}',
+}
+
+
+async def pay(tmp_path: Path, *meanwhile: dict[str, Any], **case: Any) -> Any:
+    case = {"input": say("Pay."), "meanwhile": list(meanwhile), **case}
+    return await run_one(tmp_path, chat(**GATED), case, models={"claude": PAYING})
+
+
+async def test_a_message_can_be_sent_while_a_turn_waits(tmp_path: Path) -> None:
+    yes = YES | {"expect": {"body": {}}}
+    result = await pay(tmp_path, yes, expect={"body": "Paid."})
+    assert "passed" == result.status, told(result)
+
+
+async def test_time_can_pass_while_a_turn_waits(tmp_path: Path) -> None:
+    late = {"data": YES["data"], "after": "5m"}
+    result = await pay(
+        tmp_path,
+        {"on": "tool_authorization", "after": "299s"},
+        late,
+        expect={"body": "Not paid."},
+    )
+    assert "passed" == result.status, told(result)
+
+
+async def test_what_comes_of_a_message_sent_meanwhile_is_looked_at(tmp_path: Path) -> None:
+    wrong = YES | {"expect": {"body": 1}}
+    result = await pay(tmp_path, wrong, expect={"body": "Paid."})
+    assert "meanwhile[0].expect.body" in told(result)
+
+
+async def test_an_event_that_does_not_come_fails_the_case(tmp_path: Path) -> None:
+    second = {"on": "tool_authorization", "after": "1s"}
+    result = await pay(tmp_path, YES, second, expect={"body": "Paid."})
+    assert "failed" == result.status
+    assert "meanwhile[1].on: its event did not come" in told(result)
+    assert "tool_result" in told(result)
+
+
+async def test_a_body_that_cannot_be_made_fails_the_case(tmp_path: Path) -> None:
+    result = await pay(tmp_path, {"on": "turn_start", "data": "event.nothing"}, YES)
+    assert "meanwhile[0].data" in told(result)
+    assert "no such key: nothing" in told(result)
+
+
+async def test_events_up_to_the_one_waited_for_are_at_hand(tmp_path: Path) -> None:
+    data = (
+        '{"thread": "t", "allow": events.size() == 4 && events[0].type == "turn_start", '
+        '"answer": events.filter(e, "authorizationId" in e)[0].authorizationId}'
+    )
+    result = await pay(
+        tmp_path, {"on": "tool_authorization", "data": data}, expect={"body": "Paid."}
+    )
+    assert "passed" == result.status, told(result)
+
+
+async def test_in_a_turn_of_several_too(tmp_path: Path) -> None:
+    turns = [
+        {"input": say("Pay."), "meanwhile": [YES], "expect": {"body": "Paid."}},
+        {"input": say("Pay."), "meanwhile": [YES | {"flow": "main"}], "expect": {"body": "Paid."}},
+    ]
+    result = await run_one(tmp_path, chat(**GATED), {"turns": turns}, models={"claude": PAYING})
+    assert "passed" == result.status, told(result)
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"data": "1"}, "the first entry of meanwhile needs on"),
+        ({"on": "tool_authorisation", "data": "1"}, "did you mean 'tool_authorization'?"),
+        ({"on": "done"}, "nothing happens: give data, or after"),
+        ({"on": "done", "after": "1s", "expect": {"body": 1}}, "give data"),
+        ({"on": "done", "data": "evnt.x"}, "did you mean 'event'?"),
+    ],
+)
+async def test_a_meanwhile_that_cannot_work_is_a_fault_of_the_suite(
+    tmp_path: Path, entry: dict[str, Any], text: str
+) -> None:
+    suite = {"flow": "main", "cases": [{"name": "it", "meanwhile": [entry]}]}
+    (result,) = await run_suites([str(write(tmp_path, chat(), suite))], SuiteOptions())
+    assert text in result.error

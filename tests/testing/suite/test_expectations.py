@@ -147,3 +147,14 @@ async def test_mocks_are_of_the_suite_and_over_them_of_the_case(tmp_path: Path) 
     lifted = {"mocks": {"main.step": None}, "expect": {"body": BODY}}
     none = await run_one(tmp_path, COUNTING, data | lifted, mocks=mocks)
     assert ["passed"] * 3 == [theirs.status, own.status, none.status]
+
+
+async def test_raw_content_is_sent_as_it_is(tmp_path: Path) -> None:
+    lines = {"type": "split", "mode": "lines"}
+    write = {"type": "object-write", "settings": {"key": "body", "value": "vars.groupIndex"}}
+    case = {
+        "input": {"data": "a\nb\n", "contentType": "text/plain"},
+        "memory": {"objects": {"a": {"value": 0}, "b": {"value": 1}}},
+    }
+    result = await run_one(tmp_path, flows(main=[lines, write]), case)
+    assert "passed" == result.status, told(result)

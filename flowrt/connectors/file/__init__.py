@@ -1,0 +1,1 @@
+"""Files below one folder, and nowhere else."""
