@@ -124,7 +124,7 @@ def run(
     from flowrt.cli.run import RunOptions, run_command
 
     options = RunOptions(config, storage, env_file, admin, watch, grace, traces)
-    _finish(debug, lambda: run_command(options))
+    finish(debug, lambda: run_command(options))
 
 
 @app.command()
