@@ -17,6 +17,7 @@ from flowrt.cli.memory.opened import (
     run_on,
 )
 from flowrt.cli.memory.screen import counted, print_json, print_lines
+from flowrt.memory.agent_memory import PREFIX as AGENTS
 from flowrt.memory.agent_memory import working_key
 from flowrt.memory.archive import (
     Conversation,
@@ -31,9 +32,6 @@ from flowrt.memory.archive import (
 )
 from flowrt.memory.transcript import PREFIX
 from flowrt.storage.agents.protocol import Fact, Person, Place, ThreadInfo
-
-AGENTS = "agents/"
-"""What the keys of working contexts of agents start with."""
 
 
 def export_command(asked: Asked, folder: str) -> int:
