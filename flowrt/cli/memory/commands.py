@@ -162,8 +162,8 @@ def forget(
 ) -> None:
     """Remove everything of a user: facts, threads, turns, contexts, vectors, in both tiers.
 
-    Conversations of blocks without agentId have no user: remove those with clear. What a run that
-    is under way writes afterwards is not covered: stop it, or forget once more.
+    Conversations of blocks without agentId have no user: remove those with clear. What a running
+    service keeps in its own memory goes with it; what it writes afterwards is not covered.
     """
     from flowrt.cli.memory.forget import forget_command
 
