@@ -14,6 +14,7 @@ from flowrt.agent.live import LiveRuns
 from flowrt.clock import Clock, SystemClock
 from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
+from flowrt.connectors.embeddings import memory_embeddings
 from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
 from flowrt.engine.local_transport import LocalTransport
@@ -65,6 +66,7 @@ class Service:
         self.config = config
         self.storage = storage
         self.memories = memories or Memories(storage)
+        self.memories.spawn = self.spawn
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
         self.transport: Transport = LocalTransport()
@@ -97,14 +99,17 @@ class Service:
         `storage` and `volatile` are store URLs (``sqlite:PATH``, ``redis://…``, ``memory:``);
         unset, `FLOWRT_STORAGE` and `FLOWRT_VOLATILE` decide, then ``sqlite:.flowrt/state.db`` and
         the process's own memory. `FLOWRT_MEMORY` names another place for what agents with an
-        `agentId` remember. Raises `ConfigError` with every fault of the file.
+        `agentId` remember, `FLOWRT_EMBEDDINGS` the connector that their memory is searched by
+        meaning with. Raises `ConfigError` with every fault of the file.
         """
         faults: list[Fault] = []
         config = load_config(path, env_file=env_file, environ=environ, faults=faults)
         add_secrets(config.env.secrets.values())
         built = build(config, faults)
         tiers = Storage.from_urls(config.name, storage, volatile, environ=environ)
-        memories = Memories.from_environ(tiers, os.environ if environ is None else environ)
+        environ = os.environ if environ is None else environ
+        embeds = memory_embeddings(built.connectors, environ)
+        memories = Memories.from_environ(tiers, environ, embeds)
         return cls(config, built, tiers, memories=memories, clock=clock)
 
     @property
@@ -116,16 +121,18 @@ class Service:
         self,
         *,
         sources: bool = False,
+        outer: bool = True,
         trace: Trace | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
-        Without sources, flows run where they are invoked; `trace` and `watcher` are of the
-        messages of sources. Stores open on first use. Raises `ConfigError` where a source is of a
-        type that is not installed.
+        Without sources, flows run where they are invoked; without `outer` ones, also where other
+        flows send them messages, and nothing listens to a port or a clock. `trace` and `watcher`
+        are of the messages of sources. Stores open on first use. Raises `ConfigError` where a
+        source is of a type that is not installed.
         """
-        if sources and self._built.unknown_sources:
+        if sources and outer and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
         async with AsyncExitStack() as starting:
             for connector in self._built.connectors.values():
@@ -136,8 +143,9 @@ class Service:
                 await intake.start(starting, inner=True)
             # Between the two: what outer sources have sent in may need the inner ones to end.
             starting.push_async_callback(self.drain)
-            if sources:
+            if sources and outer:
                 await intake.start(starting, inner=False)
+            if sources:
                 intake.start_background(starting)
             self._running = starting.pop_all()
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from flowrt.memory.search.recall import Found, Recall
 
 Context = Mapping[str, Any]
+MakeRecall = Callable[[AgentStore], "Recall"]
+"""Makes what searches a record."""
 
 
 class AgentMemory(Protocol):
@@ -155,7 +157,8 @@ def working_key(agent: str, thread: str) -> str:
 class StoredAgentMemory:
     """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`.
 
-    `recall` makes what searches the tier; without it, searches go by words.
+    `recall` makes what searches the tier by meaning, and learns what is new as it is stored;
+    without it, searches go by words.
     """
 
     def __init__(
@@ -163,7 +166,7 @@ class StoredAgentMemory:
         storage: Storage,
         *,
         volatile: bool = False,
-        recall: Callable[[AgentStore], Recall] | None = None,
+        recall: MakeRecall | None = None,
     ) -> None:
         self._storage = storage
         self._volatile = volatile
@@ -202,7 +205,10 @@ class StoredAgentMemory:
     async def append_turns(
         self, place: Place, turns: Sequence[NewTurn], *, context: Context
     ) -> list[Turn]:
-        return await self._record.append_turns(place, turns)
+        recorded = await self._record.append_turns(place, turns)
+        if recorded and recorded[0].user:
+            self._learn(Person(place.service, place.agent, recorded[0].user))
+        return recorded
 
     async def touch(self, place: Place, *, context: Context) -> ThreadInfo:
         return await self._record.touch(place)
@@ -260,19 +266,29 @@ class StoredAgentMemory:
         seq: int = 0,
         context: Context,
     ) -> Fact:
-        return await self._record.put_fact(
+        fact = await self._record.put_fact(
             person, name, value, expect=expect, thread=thread, seq=seq
         )
+        self._learn(person)
+        return fact
 
     async def delete_fact(self, person: Person, name: str, *, context: Context) -> bool:
         return await self._record.delete_fact(person, name)
 
     async def search(self, person: Person, query: str, *, limit: int, context: Context) -> Found:
+        return await self._search().search(person, query, limit=limit)
+
+    def _search(self) -> Recall:
         if self._recall is None:
             from flowrt.memory.search.recall import Recall
 
             self._recall = (self._make_recall or Recall)(self._record)
-        return await self._recall.search(person, query, limit=limit)
+        return self._recall
+
+    def _learn(self, person: Person) -> None:
+        """Have the vectors of what is new made in the background, where there are any."""
+        if self._make_recall is not None:
+            self._search().learn(person)
 
     async def close(self) -> None:
         """Nothing: the storage is closed by the service."""

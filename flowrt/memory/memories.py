@@ -9,7 +9,9 @@ from flowrt.errors import CallError
 from flowrt.storage.tiers import Storage
 
 if TYPE_CHECKING:
-    from flowrt.memory.agent_memory import AgentMemory
+    from flowrt.llm.embedding import EmbeddingModel
+    from flowrt.memory.agent_memory import AgentMemory, MakeRecall
+    from flowrt.memory.search.recall import Spawn
 
 GROUP = "flowrt.memories"
 """The entry points among which the scheme of `FLOWRT_MEMORY` is looked up."""
@@ -25,20 +27,33 @@ once for the persistent and once for the volatile tier, when an agent first reme
 class Memories:
     """Where the agents of a service remember, by tier."""
 
-    def __init__(self, storage: Storage, url: str = "", make: MakeMemory | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        url: str = "",
+        make: MakeMemory | None = None,
+        *,
+        embeds: EmbeddingModel | None = None,
+    ) -> None:
         self._storage = storage
         self._url = url
         self._make = make
+        self._embeds = embeds
         self._made: dict[bool, AgentMemory] = {}
+        self.spawn: Spawn | None = None
+        """Runs what is made in the background; set by the service."""
 
     @classmethod
-    def from_environ(cls, storage: Storage, environ: Mapping[str, str]) -> Memories:
+    def from_environ(
+        cls, storage: Storage, environ: Mapping[str, str], embeds: EmbeddingModel | None = None
+    ) -> Memories:
         """What `FLOWRT_MEMORY` names; unset, the service's own storage.
 
-        Raises `CallError` for a scheme that nobody provides.
+        With `embeds`, memory is searched by meaning. Raises `CallError` for a scheme that nobody
+        provides.
         """
         url = environ.get("FLOWRT_MEMORY", "")
-        return cls(storage, url, _provider(url) if url else None)
+        return cls(storage, url, _provider(url) if url else None, embeds=embeds)
 
     def of(self, volatile: bool = False) -> AgentMemory:
         """The memory of a tier. Facts about people are always in the persistent one."""
@@ -46,9 +61,19 @@ class Memories:
             # Here: every service has memories, and few have agents that use them.
             from flowrt.memory.agent_memory import StoredAgentMemory
 
-            memory: AgentMemory = StoredAgentMemory(self._storage, volatile=volatile)
+            memory: AgentMemory = StoredAgentMemory(
+                self._storage, volatile=volatile, recall=self._recall() if self._embeds else None
+            )
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
+
+    def _recall(self) -> MakeRecall:
+        from flowrt.memory.search.meaning import Embedder
+        from flowrt.memory.search.recall import Recall
+
+        assert self._embeds is not None
+        embedder = Embedder(self._embeds)
+        return lambda store: Recall(store, embedder, spawn=self.spawn)
 
     async def close(self) -> None:
         """Close what was made; the next use makes it again."""

@@ -156,7 +156,10 @@ class _Played:
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
         sources = self._suite.sources if self._case.sources is None else self._case.sources
-        await self._service.start(sources=sources, trace=self._trace, watcher=self._events)
+        # A port would be taken, and a schedule fire at what `after` lets pass: cases call such flows.
+        await self._service.start(
+            sources=sources, outer=False, trace=self._trace, watcher=self._events
+        )
         try:
             # Background work takes its first step, so that `after` finds it waiting.
             await asyncio.sleep(0)

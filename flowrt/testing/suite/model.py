@@ -325,7 +325,7 @@ class Case(Turn):
         default_factory=MemoryCheck, description="What is stored at the end."
     )
     timeout: Duration | None = Field(default=None, description="Longest time of a message.")
-    sources: bool | None = Field(default=None, description="Also start the flows' sources.")
+    sources: bool | None = Field(default=None, description="Over the suite's.")
 
     @model_validator(mode="after")
     def _turns_or_input(self) -> Self:
@@ -357,6 +357,7 @@ class Suite(Settings):
     timeout: Duration = Field(default=DEFAULT_TIMEOUT, description="Longest time of a message.")
     now: AwareDatetime | None = Field(default=None, description="The time in every case.")
     sources: bool = Field(
-        default=False, description="Also start the flows' sources; without it, callers are alone."
+        default=False,
+        description="Also start `events` and `queue` sources, and what blocks do in the background.",
     )
     cases: list[Case] = Field(min_length=1, description="The cases.")
