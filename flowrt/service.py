@@ -121,14 +121,16 @@ class Service:
         self,
         *,
         sources: bool = False,
+        outer: bool = True,
         trace: Trace | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
-        Without sources, flows run where they are invoked; `trace` and `watcher` are of the
-        messages of sources. Stores open on first use. Raises `ConfigError` where a source is of a
-        type that is not installed.
+        Without sources, flows run where they are invoked; without `outer` ones, also where other
+        flows send them messages, and nothing listens to a port or a clock. `trace` and `watcher`
+        are of the messages of sources. Stores open on first use. Raises `ConfigError` where a
+        source is of a type that is not installed.
         """
         if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
@@ -141,8 +143,9 @@ class Service:
                 await intake.start(starting, inner=True)
             # Between the two: what outer sources have sent in may need the inner ones to end.
             starting.push_async_callback(self.drain)
-            if sources:
+            if sources and outer:
                 await intake.start(starting, inner=False)
+            if sources:
                 intake.start_background(starting)
             self._running = starting.pop_all()
 

@@ -31,6 +31,8 @@ LEAST_BYTES = 64 * 1024
 """What makes a checkpoint worth it however little time has passed."""
 
 _ATTEMPTS = 5
+_COMPACTIONS = 50
+"""The newest compactions that a context tells of."""
 
 _log = get_logger("flowrt.agent.memory")
 
@@ -62,6 +64,7 @@ class Checkpoints:
         # What others wrote meanwhile: behind what was loaded, or in its place where they compacted.
         self._between: list[Entry] = []
         self._instead: list[Entry] | None = None
+        self._compactions: list[dict[str, Any]] = []
         self._last = clock.monotonic()
         self._weighed = 0
         self._pending = 0
@@ -83,6 +86,7 @@ class Checkpoints:
         self._log = _decoded(log.entries)
         self._version, self._generation = log.version, log.generation
         self.open = _open_exchange(log.head, len(self._log))
+        self._compactions = compactions_of(log.head)
         self._weighed = len(self._log)
         return Transcript(list(self._log), Reading.from_json(log.head), log.version, log.generation)
 
@@ -141,11 +145,14 @@ class Checkpoints:
         if opening is not None:
             start = next((at for at, entry in enumerate(wanted) if entry is opening), 0)
             under_way = OpenExchange(start, seq)
-        head = _head(working, under_way)
         known = len(self._log)
         if _same(wanted, self._log) and self.open == under_way and self._version:
             return  # calls of one turn ask for checkpoints side by side
-        if _same(wanted[:known], self._log):
+        appends, compactions = _same(wanted[:known], self._log), self._compactions
+        if working.compacted and not appends and self._instead is None:
+            compactions = [*compactions, self._compaction(known)][-_COMPACTIONS:]
+        head = _head(working, under_way, compactions)
+        if appends:
             new = [entry.encode() for entry in wanted[known:]]
             self._version = await self._append(new, head, self._version)
             self._generation = self._generation or 1
@@ -159,7 +166,12 @@ class Checkpoints:
             )
             self._generation += 1
         self._log = wanted
+        self._compactions = compactions
         self.open = under_way
+
+    def _compaction(self, entries: int) -> dict[str, Any]:
+        """For who looks at the thread later: how much there was, and until when."""
+        return {"at": self._clock.now().timestamp(), "entries": entries}
 
     async def _append(self, entries: list[bytes], head: Any, expect: int) -> int:
         return await self._conversation.memory.append_working(
@@ -211,8 +223,19 @@ def _decoded(entries: Sequence[bytes]) -> list[Entry]:
         raise StoreError(f"a stored working context cannot be read: {error!r}") from error
 
 
-def _head(working: Working, under_way: OpenExchange | None) -> dict[str, Any]:
+def compactions_of(head: Any) -> list[dict[str, Any]]:
+    """When a context was compacted, oldest first: {at, entries}, seconds since 1970 and how many
+    entries it had. Empty for one that was not, or by a flowrt that did not note it."""
+    told = head.get("compactions") if isinstance(head, dict) else None
+    return [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+
+
+def _head(
+    working: Working, under_way: OpenExchange | None, compactions: list[dict[str, Any]]
+) -> dict[str, Any]:
     head: dict[str, Any] = {"iteration": working.iteration, "tokens": working.tokens}
+    if compactions:
+        head["compactions"] = compactions
     if working.reading is not None:
         head |= working.reading.to_json()
     if under_way is not None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
+
+from flowrt.cli.memory.commands import memory_app
+from flowrt.cli.options import AsJson, Config, Debug, EnvFile, Flow, StorageUrl, finish
 
 EXIT_CODES = """Exit codes: 0 done or dropped; 1 the flow failed; 2 the file or the call is wrong;
 130 interrupted."""
@@ -25,25 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-memory_app = typer.Typer(
-    help="Look at what agents remember, and forget it.", rich_markup_mode=None, no_args_is_help=True
-)
 app.add_typer(memory_app, name="memory")
-
-Config = Annotated[str, typer.Option("--config", help="A YAML file, or a directory of them.")]
-Flow = Annotated[
-    str | None, typer.Option("--flow", help="The flow; not needed where there is only one.")
-]
-StorageUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--storage",
-        help="sqlite:PATH, redis://… or memory:. Else FLOWRT_STORAGE, else .flowrt/state.db.",
-    ),
-]
-EnvFile = Annotated[str | None, typer.Option("--env-file", help="A file of KEY=VALUE lines.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -92,7 +76,7 @@ def invoke(
     """Send one message through a flow and print the body it ends with, as JSON."""
     from flowrt.cli.invoke import Invocation, invoke_command
 
-    _finish(
+    finish(
         debug,
         lambda: invoke_command(
             Invocation(
@@ -140,7 +124,7 @@ def run(
     from flowrt.cli.run import RunOptions, run_command
 
     options = RunOptions(config, storage, env_file, admin, watch, grace, traces)
-    _finish(debug, lambda: run_command(options))
+    finish(debug, lambda: run_command(options))
 
 
 @app.command()
@@ -156,7 +140,7 @@ def chat(
     """Talk to a flow in the terminal: each line is sent as {threadId, message}."""
     from flowrt.cli.chat import chat_command
 
-    _finish(debug, lambda: chat_command(config, flow, thread, user, storage, env_file))
+    finish(debug, lambda: chat_command(config, flow, thread, user, storage, env_file))
 
 
 @app.command()
@@ -214,7 +198,7 @@ def test(
         isolated=isolated,
         verbose=verbose,
     )
-    _finish(debug, lambda: test_command(run))
+    finish(debug, lambda: test_command(run))
 
 
 @app.command()
@@ -227,7 +211,7 @@ def validate(
     """Check a service: every fault with file, line and column. Exits 0 or 2."""
     from flowrt.cli.validate import validate_command
 
-    _finish(debug, lambda: validate_command(path, as_json, env_file))
+    finish(debug, lambda: validate_command(path, as_json, env_file))
 
 
 @app.command(name="eval")
@@ -246,7 +230,7 @@ def eval_(
     """Evaluate an expression and print {"ok", "result", "error"} as one line of JSON."""
     from flowrt.cli.eval import eval_command
 
-    _finish(debug, lambda: eval_command(expr, data, variables, environment))
+    finish(debug, lambda: eval_command(expr, data, variables, environment))
 
 
 @app.command()
@@ -257,7 +241,7 @@ def schema(
     """Print the JSON Schema of service files, or of suites, for editors."""
     from flowrt.cli.schema import schema_command
 
-    _finish(debug, lambda: schema_command(suite))
+    finish(debug, lambda: schema_command(suite))
 
 
 @app.command()
@@ -271,42 +255,7 @@ def describe(
     """Print what a block, connector or source does, and its settings."""
     from flowrt.cli.describe import describe_command
 
-    _finish(debug, lambda: describe_command(type_, as_json))
-
-
-@memory_app.command("show")
-def memory_show(
-    config: Config,
-    thread: Annotated[str | None, typer.Option(help="A thread; without it, the list.")] = None,
-    storage: StorageUrl = None,
-    env_file: EnvFile = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Show the stored threads, or one thread's messages."""
-    from flowrt.cli.memory import show_command
-
-    _finish(debug, lambda: show_command(config, thread, storage, env_file, as_json))
-
-
-@memory_app.command("clear")
-def memory_clear(
-    config: Config,
-    thread: Annotated[str, typer.Option(help="The thread to forget.")],
-    storage: StorageUrl = None,
-    env_file: EnvFile = None,
-    debug: Debug = False,
-) -> None:
-    """Forget a thread, in both tiers."""
-    from flowrt.cli.memory import clear_command
-
-    _finish(debug, lambda: clear_command(config, thread, storage, env_file))
-
-
-def _finish(debug: bool, command: Callable[[], int]) -> None:
-    from flowrt.cli.exits import run_command
-
-    raise typer.Exit(run_command(command, debug=debug))
+    finish(debug, lambda: describe_command(type_, as_json))
 
 
 def main() -> None:

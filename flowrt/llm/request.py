@@ -7,7 +7,7 @@ from typing import Any
 
 from flowrt.llm.model import Block, Request
 from flowrt.llm.repair import is_blank, results_first, sendable_blocks
-from flowrt.llm.rules import enforce
+from flowrt.llm.rules import check_messages, enforce
 
 _CACHE = {"type": "ephemeral"}
 
@@ -62,6 +62,11 @@ def build_request(
     if cache:
         _mark(request, last_stored)
     return request
+
+
+def violations(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """What the provider would refuse of these messages in the form in which they are sent."""
+    return check_messages(_outgoing(messages, 0)[0])
 
 
 def _with_preamble(

@@ -144,10 +144,14 @@ class AgentMemory(Protocol):
         ...
 
 
+PREFIX = "agents/"
+"""What the keys of working contexts start with."""
+
+
 def working_key(agent: str, thread: str) -> str:
     """Where a working context stands in the key-value store; each id escaped, so that none of
     them can reach into another's."""
-    return f"agents/{quote(agent, safe='')}/{quote(thread, safe='')}"
+    return f"{PREFIX}{quote(agent, safe='')}/{quote(thread, safe='')}"
 
 
 class StoredAgentMemory:

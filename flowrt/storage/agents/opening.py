@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from flowrt.errors import CallError
 from flowrt.storage.agents.protocol import (
     AgentStore,
+    Dated,
     Fact,
     NewTurn,
     Page,
@@ -26,6 +28,15 @@ class OpeningAgents:
     def __init__(self, opened: Callable[[], Awaitable[object]], agents: AgentStore) -> None:
         self._opened = opened
         self._agents = agents
+
+    def dated(self, now: Callable[[], float]) -> OpeningAgents:
+        """See `flowrt.storage.agents.protocol.Dated`. Raises `CallError` where the store cannot."""
+        if not isinstance(self._agents, Dated):
+            raise CallError(
+                "this store cannot keep the times of what is imported; "
+                "import into sqlite:PATH or redis://HOST:PORT/DB"
+            )
+        return OpeningAgents(self._opened, self._agents.dated(now))
 
     async def append_turns(self, place: Place, turns: Sequence[NewTurn]) -> list[Turn]:
         await self._opened()

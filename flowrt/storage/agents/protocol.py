@@ -18,7 +18,7 @@ A write that is cancelled happens whole or not at all. Every method may raise `S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -298,4 +298,13 @@ class KeepsAgents(Protocol):
 
     def agents(self) -> AgentStore:
         """The record, open while the store is."""
+        ...
+
+
+@runtime_checkable
+class Dated(Protocol):
+    """A record that takes what was kept elsewhere, with the times it had there."""
+
+    def dated(self, now: Callable[[], float]) -> AgentStore:
+        """The same record, but that what is written through it is of the time that `now` gives."""
         ...

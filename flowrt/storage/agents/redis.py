@@ -45,9 +45,19 @@ class RedisAgentStore:
     turn would be recorded twice.
     """
 
-    def __init__(self, script: RunScript, rewrite_file: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        script: RunScript,
+        rewrite_file: Callable[[], Awaitable[None]],
+        now: Callable[[], float] | None = None,
+    ) -> None:
         self._script = script
         self._rewrite_file = rewrite_file
+        self._now = now
+
+    def dated(self, now: Callable[[], float]) -> RedisAgentStore:
+        """See `flowrt.storage.agents.protocol.Dated`; else the server's clock is asked."""
+        return RedisAgentStore(self._script, self._rewrite_file, now)
 
     async def append_turns(self, place: Place, turns: Sequence[NewTurn]) -> list[Turn]:
         said = [_encode_turn(turn) for turn in turns]
@@ -190,6 +200,8 @@ class RedisAgentStore:
         return await self._run(name, person, arguments, again=True)
 
     async def _write(self, name: str, person: Person, *arguments: Any) -> Any:
+        if self._now is not None and name in scripts.DATED:
+            name, arguments = f"dated.{name}", (*arguments, repr(self._now()))
         return await self._run(name, person, arguments, again=False)
 
     async def _run(

@@ -39,17 +39,25 @@ from flowrt.storage.agents import redis_thread_scripts as threads
 PREFIX = b"flowrt:{agents}:"
 COUNTER = PREFIX + b"last"
 
+_CLOCK = """
+local function stamp()
+  local time = redis.call('TIME')
+  return time[1] .. '.' .. string.format('%06d', time[2])
+end
+"""
+
+# The time comes last of the arguments, behind those that are any number.
+_GIVEN = """
+local given = table.remove(ARGV)
+local function stamp() return given end
+"""
+
 _PRELUDE = """
 local P = 'flowrt:{agents}:'
 local HOME = ARGV[1] .. ':' .. ARGV[2]
 local call = redis.call
 
 local function person(user) return HOME .. ':' .. user end
-
-local function stamp()
-  local time = call('TIME')
-  return time[1] .. '.' .. string.format('%06d', time[2])
-end
 
 -- The number and the user of a thread; nil where there is none, or another user's is asked for.
 local function thread(name, user)
@@ -100,7 +108,7 @@ end
 """
 
 ALL = {
-    f"agents.{name}": _PRELUDE + text
+    f"agents.{name}": _CLOCK + _PRELUDE + text
     for name, text in {
         "append": threads.WORK + threads.APPEND,
         "touch": threads.WORK + threads.TOUCH,
@@ -123,3 +131,10 @@ ALL = {
     }.items()
 }
 """What the store registers, by name."""
+
+DATED = ("append", "touch", "put_fact")
+"""Those that note the time; each is there once more as ``dated.NAME``, which is given it."""
+
+ALL |= {
+    f"agents.dated.{name}": _GIVEN + ALL[f"agents.{name}"].removeprefix(_CLOCK) for name in DATED
+}

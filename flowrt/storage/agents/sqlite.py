@@ -78,6 +78,10 @@ class SqliteAgentStore:
         self._write = write
         self._now = now
 
+    def dated(self, now: Callable[[], float]) -> SqliteAgentStore:
+        """See `flowrt.storage.agents.protocol.Dated`."""
+        return SqliteAgentStore(self._read, self._write, now)
+
     async def append_turns(self, place: Place, turns: Sequence[NewTurn]) -> list[Turn]:
         new = [
             (turn, encode_key(turn.text), encode_json(turn.attrs) if turn.attrs else None)

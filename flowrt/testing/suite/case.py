@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +15,11 @@ from flowrt.clock import use_clock
 from flowrt.config.faults import nearest
 from flowrt.engine.debug import DebugPlan, Probe
 from flowrt.errors import CallError, FlowError, FlowrtError
-from flowrt.expr import Expression
 from flowrt.ids import seed
-from flowrt.memory.transcript import Thread
-from flowrt.message import Message, Outcome
+from flowrt.message import Outcome
 from flowrt.observe.log import capture_logs
 from flowrt.observe.trace import Trace
-from flowrt.service import GRACE, Result, Service
-from flowrt.storage.objects import PREFIX
+from flowrt.service import GRACE, Result
 from flowrt.testing.suite.asked import ModelLog
 from flowrt.testing.suite.check import (
     CannotRun,
@@ -31,16 +28,14 @@ from flowrt.testing.suite.check import (
     check_requests,
     check_result,
     check_spy,
-    check_that,
-    from_differences,
 )
 from flowrt.testing.suite.clock import CaseClock
-from flowrt.testing.suite.compare import differences, shown
 from flowrt.testing.suite.load import SuiteFile
 from flowrt.testing.suite.meanwhile import Companion, TurnEvents
-from flowrt.testing.suite.model import Case, Input, Meanwhile, MemoryCheck, Turn
+from flowrt.testing.suite.model import Case, Input, Meanwhile, Turn
 from flowrt.testing.suite.recording import Entry
 from flowrt.testing.suite.standins import Cast
+from flowrt.testing.suite.stored import check_memory
 from flowrt.testing.suite.world import Configs, make_service
 
 Status = Literal["passed", "failed", "errored", "skipped", "notRun"]
@@ -161,7 +156,10 @@ class _Played:
 
     async def _converse(self, turns: list[Turn], probe: Probe) -> None:
         sources = self._suite.sources if self._case.sources is None else self._case.sources
-        await self._service.start(sources=sources, trace=self._trace, watcher=self._events)
+        # A port would be taken, and a schedule fire at what `after` lets pass.
+        await self._service.start(
+            sources=sources, outer=False, trace=self._trace, watcher=self._events
+        )
         try:
             # Background work takes its first step, so that `after` finds it waiting.
             await asyncio.sleep(0)
@@ -249,48 +247,3 @@ def outcome_json(result: Result) -> dict[str, Any]:
     if result.message is None:
         return {"dropped": True}
     return {"result": result.message.to_json()}
-
-
-async def check_memory(check: MemoryCheck, service: Service) -> list[Failure]:
-    """What is stored, against what should be."""
-    failures: list[Failure] = []
-    for name, thread in check.threads.items():
-        transcript = await _transcript(service, name, thread.volatile)
-        place = f"memory.threads.{name}"
-        unmet = check_conditions(thread.that, {"transcript": transcript}, f"{place}.that")
-        if unmet:
-            lines = [f"{each['role']:9} {shown(each['content'])}" for each in transcript]
-            unmet.append(Failure(f"{place}: the transcript is", "\n".join(lines) or "empty"))
-        failures += unmet
-    for key, wanted in check.objects.items():
-        stored = await _space(service, wanted.volatile).get(PREFIX + key)
-        place = f"memory.objects.{key}"
-        if wanted.absent and stored is not None:
-            failures.append(Failure(place, f"wanted  nothing\ngot     {shown(stored.value)}"))
-        elif not wanted.absent and stored is None:
-            failures.append(Failure(place, f"wanted  {shown(wanted.value)}\ngot     nothing"))
-        elif stored is not None:
-            failures += from_differences(differences(wanted.value, stored.value, place))
-    return failures
-
-
-def check_conditions(
-    conditions: list[Expression], extra: Mapping[str, Any], place: str
-) -> list[Failure]:
-    """Conditions that look at no message."""
-    return check_that(conditions, Message(), extra, place)
-
-
-def _space(service: Service, volatile: bool) -> Any:
-    return service.storage.space("user_volatile" if volatile else "user")
-
-
-async def _transcript(service: Service, name: str, volatile: bool) -> list[dict[str, Any]]:
-    transcript = await Thread(_space(service, volatile), name).load()
-    return [
-        {**entry.message, "text": _text(entry.message["content"])} for entry in transcript.entries
-    ]
-
-
-def _text(content: list[dict[str, Any]]) -> str:
-    return "\n".join(block["text"] for block in content if block.get("type") == "text")

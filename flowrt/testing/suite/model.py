@@ -178,9 +178,24 @@ class ThreadCheck(Settings):
     """A stored conversation, looked at when the case has ended."""
 
     volatile: bool = Field(default=False, description="It is in the volatile tier.")
-    that: list[expr_over("transcript")] = Field(  # type: ignore[valid-type]
+    agent: str | None = Field(
+        default=None, description="The `agentId`, for a conversation of a block that has one."
+    )
+    that: list[expr_over("transcript", "record")] = Field(  # type: ignore[valid-type]
         min_length=1,
-        description="Conditions over `transcript`, a list of {role, content, text}.",
+        description=(
+            "Conditions over `transcript`, a list of {role, content, text}: what the model is "
+            "shown; with `agent` also over `record`: {user, title, turns: [{seq, role, text, "
+            "attrs}]}, null where nothing is recorded."
+        ),
+    )
+
+
+class FactsCheck(Settings):
+    """What an agent must know about a user, looked at when the case has ended."""
+
+    that: list[expr_over("facts")] = Field(  # type: ignore[valid-type]
+        min_length=1, description="Conditions over `facts`, a map of names to values."
     )
 
 
@@ -203,6 +218,9 @@ class MemoryCheck(Settings):
 
     threads: dict[str, ThreadCheck] = Field(
         default_factory=dict, description="Conversations, by thread id."
+    )
+    facts: dict[str, dict[str, FactsCheck]] = Field(
+        default_factory=dict, description="What agents know, by agentId and by user."
     )
     objects: dict[str, ObjectCheck] = Field(
         default_factory=dict, description="What object-write stored, by key."
@@ -307,7 +325,7 @@ class Case(Turn):
         default_factory=MemoryCheck, description="What is stored at the end."
     )
     timeout: Duration | None = Field(default=None, description="Longest time of a message.")
-    sources: bool | None = Field(default=None, description="Also start the flows' sources.")
+    sources: bool | None = Field(default=None, description="Over the suite's.")
 
     @model_validator(mode="after")
     def _turns_or_input(self) -> Self:
@@ -339,6 +357,7 @@ class Suite(Settings):
     timeout: Duration = Field(default=DEFAULT_TIMEOUT, description="Longest time of a message.")
     now: AwareDatetime | None = Field(default=None, description="The time in every case.")
     sources: bool = Field(
-        default=False, description="Also start the flows' sources; without it, callers are alone."
+        default=False,
+        description="Also start `events` and `queue` sources, and background work of blocks.",
     )
     cases: list[Case] = Field(min_length=1, description="The cases.")

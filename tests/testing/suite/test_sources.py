@@ -134,3 +134,21 @@ async def test_many_cases_side_by_side_each_have_messages_of_their_own(tmp_path:
     suite = {"flow": "main", "sources": True, "cases": cases}
     results = await run(tmp_path, shop(), suite, parallel=8)
     assert {"passed"} == {result.status for result in results}
+
+
+async def test_a_source_from_outside_does_not_start(tmp_path: Path) -> None:
+    """A suite would take a port, and time that it lets pass would fire the schedule."""
+    service = flows(main=[{"type": "set-payload", "value": "1"}])
+    service["flows"].append(
+        {
+            "name": "tick",
+            "source": {"type": "cron", "settings": {"schedule": "@every 1s"}},
+            "process": [{"type": "object-write", "settings": {"key": '"k"', "value": "1"}}],
+        }
+    )
+    case = {
+        "turns": [{"after": "1h"}, {"after": "1h"}],
+        "memory": {"objects": {"k": {"absent": True}}},
+    }
+    result = await run_one(tmp_path, service, case, sources=True)
+    assert "passed" == result.status, told(result)

@@ -1,0 +1,277 @@
+"""The memory of a service as readable files.
+
+``agents/<agent>/threads/<thread>/`` has `thread.json`, `turns.jsonl` and `working.json`,
+``agents/<agent>/users/<user>.json`` the facts, and ``threads/<thread>/working.json`` the
+conversations of blocks without `agentId`. `memory.json` says what wrote it, and is written last.
+
+Ids are in the files. The names of folders are for people, and no id leads out of its folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from flowrt.errors import CallError
+
+MANIFEST = "memory.json"
+
+_LONGEST = 100
+"""Characters of an id in a name: file systems take 255 bytes."""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Manifest(_File):
+    """`memory.json`."""
+
+    format: Literal[1] = 1
+    service: str
+
+
+class ThreadFile(_File):
+    """`thread.json`. Times are seconds since 1970."""
+
+    agent: str
+    thread: str
+    user: str
+    title: str
+    created: float
+    active: float
+
+
+class TurnLine(_File):
+    """A line of `turns.jsonl`."""
+
+    seq: int
+    role: Literal["user", "assistant"]
+    text: str
+    tokens: int
+    attrs: dict[str, Any]
+    at: float
+
+
+class WorkingFile(_File):
+    """`working.json`: the log's head, and its entries: messages, or {base64} for anything else."""
+
+    agent: str | None
+    thread: str
+    head: Any
+    messages: list[dict[str, Any]]
+
+    @property
+    def entries(self) -> list[bytes]:
+        """The entries as the log has them."""
+        return [
+            base64.b64decode(each["base64"]) if set(each) == {"base64"} else _compact(each)
+            for each in self.messages
+        ]
+
+
+class FactValue(_File):
+    """A value of a fact, and the turn it came from."""
+
+    value: str
+    thread: str
+    seq: int
+    at: float
+
+
+class FactFile(_File):
+    """A fact: its values, oldest first, the last one the newest."""
+
+    name: str
+    values: list[FactValue]
+
+
+class UserFile(_File):
+    """`<user>.json`: the facts, the last changed first."""
+
+    agent: str
+    user: str
+    facts: list[FactFile]
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A thread's files. `thread` is None for one of a block without `agentId`."""
+
+    thread: ThreadFile | None
+    turns: list[TurnLine] = field(default_factory=list)
+    working: WorkingFile | None = None
+
+
+@dataclass(slots=True)
+class Archive:
+    """Everything in a folder."""
+
+    conversations: list[Conversation]
+    users: list[UserFile]
+
+
+def readable(entry: bytes) -> dict[str, Any]:
+    """An entry of a log as JSON where nothing of it is lost that way; else its bytes."""
+    try:
+        message = json.loads(entry)
+    except ValueError:
+        message = None
+    if isinstance(message, dict) and _compact(message) == entry:
+        return message
+    return {"base64": base64.b64encode(entry).decode()}
+
+
+def _compact(message: Any) -> bytes:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Names:
+    """Names for ids in one folder: no two alike, also where the file system ignores case."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def of(self, id_: str) -> str:
+        """A name for an id that none of those before has."""
+        name = quote(id_, safe="")
+        # `.` and `..` are folders already, and "" is none. A `%` alone comes from no id.
+        if not name.strip("."):
+            name = name.replace(".", "%2E") or "%"
+        if len(name) > _LONGEST or name.casefold() in self._taken:
+            name = f"{name[:_LONGEST]}%{hashlib.sha256(id_.encode()).hexdigest()[:16]}"
+        self._taken.add(name.casefold())
+        return name
+
+
+class Writer:
+    """Writes an archive into a folder that is new or empty. Every method raises `CallError`."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            taken = any(folder.iterdir())
+        except OSError as error:
+            raise CallError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
+        if taken:
+            raise CallError(f"{str(folder)!r} is not empty; name a folder that is new or empty")
+        self._folder = folder
+        self._names: dict[Path, Names] = {}
+        self._agents: dict[str, Path] = {}
+
+    def conversation(self, conversation: Conversation) -> None:
+        """Write a thread."""
+        thread, working = conversation.thread, conversation.working
+        if thread is not None:
+            folder = self._child(self._agent(thread.agent) / "threads", thread.thread)
+            _write(folder / "thread.json", _pretty(thread))
+            lines = (f"{_compact(turn.model_dump()).decode()}\n" for turn in conversation.turns)
+            _write(folder / "turns.jsonl", "".join(lines))
+        elif working is not None:
+            parent = self._folder if working.agent is None else self._agent(working.agent)
+            folder = self._child(parent / "threads", working.thread)
+        if working is not None:
+            _write(folder / "working.json", _pretty(working))
+
+    def user(self, user: UserFile) -> None:
+        """Write what is known about a person."""
+        path = self._child(self._agent(user.agent) / "users", user.user)
+        _write(path.with_name(f"{path.name}.json"), _pretty(user))
+
+    def finish(self, service: str) -> None:
+        """Say that the archive is whole."""
+        _write(self._folder / MANIFEST, _pretty(Manifest(service=service)))
+
+    def _agent(self, agent: str) -> Path:
+        if agent not in self._agents:
+            self._agents[agent] = self._child(self._folder / "agents", agent)
+        return self._agents[agent]
+
+    def _child(self, folder: Path, id_: str) -> Path:
+        return folder / self._names.setdefault(folder, Names()).of(id_)
+
+
+def _pretty(file: BaseModel) -> str:
+    return json.dumps(file.model_dump(), ensure_ascii=False, indent=1) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Somebody's conversations: for the owner's eyes, whatever the umask is.
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise CallError(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+
+def read_archive(folder: Path) -> Archive:
+    """Read and check a whole archive. Raises `CallError` naming the file and what is wrong."""
+    if not (folder / MANIFEST).is_file():
+        raise CallError(
+            f"{str(folder)!r} has no {MANIFEST}: it is no export, or one that was not finished"
+        )
+    _parse(Manifest, folder / MANIFEST)
+    threads = [*folder.glob("threads/*/"), *folder.glob("agents/*/threads/*/")]
+    users = [_parse(UserFile, path) for path in sorted(folder.glob("agents/*/users/*.json"))]
+    return Archive([_conversation(path) for path in sorted(threads)], users)
+
+
+def _conversation(folder: Path) -> Conversation:
+    thread, working = folder / "thread.json", folder / "working.json"
+    turns = list(_turns(folder / "turns.jsonl"))
+    for number, turn in enumerate(turns, 1):
+        if turn.seq != number:
+            raise CallError(
+                f"{folder / 'turns.jsonl'}:{number}: seq must be {number}, found {turn.seq}"
+            )
+    if turns and not thread.exists():
+        raise CallError(f"{thread}: the file is missing, and there are turns beside it")
+    return Conversation(
+        _parse(ThreadFile, thread) if thread.exists() else None,
+        turns,
+        _parse(WorkingFile, working) if working.exists() else None,
+    )
+
+
+def _turns(path: Path) -> Iterator[TurnLine]:
+    if path.exists():
+        # Not splitlines: JSON leaves U+2028 and its like as they are.
+        for number, line in enumerate(_text(path).split("\n"), 1):
+            if line:
+                yield _checked(TurnLine, line, f"{path}:{number}")
+
+
+F = TypeVar("F", bound=_File)
+
+
+def _parse(model: type[F], path: Path) -> F:
+    return _checked(model, _text(path), str(path))
+
+
+def _checked(model: type[F], text: str, where: str) -> F:
+    try:
+        return model.model_validate(json.loads(text))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CallError(f"{where}: {place}: {first['msg']}") from error
+    except ValueError as error:
+        raise CallError(f"{where}: not valid JSON: {error}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CallError(f"cannot read {str(path)!r}: {error}") from error

@@ -1,0 +1,173 @@
+"""`flowrt memory threads`, `show`, `facts`, `why` and `search`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flowrt.testing.replies import FakeReply
+from tests.cli.memory.conftest import Memory
+
+
+def remember(name: str, value: str) -> list[Any]:
+    """The replies of a model that keeps a note."""
+    return [
+        FakeReply(tool_calls=[{"name": "remember", "input": {"name": name, "value": value}}]),
+        "Noted.",
+    ]
+
+
+async def test_threads_are_listed_by_agent_and_user(memory: Memory) -> None:
+    await memory.talk(("t/1", "ann", "Hi.", "Hello."), ("t2", "bob", "Hi.", "Hello."))
+    rows = memory.json("threads")
+    assert [("t2", "bob", 2), ("t/1", "ann", 2)] == [
+        (row["thread"], row["user"], row["turns"]) for row in rows
+    ]
+    assert ["t/1"] == [row["thread"] for row in memory.json("threads", "--user", "ann")]
+    assert [] == memory.json("threads", "--user", "")
+    assert [] == memory.json("threads", "--agent", "other")
+    text = memory.run("threads").stdout
+    assert "t/1\tpersistent\tagent helper\tuser ann\t2 turns\t" in text
+
+
+async def test_a_thread_is_shown_with_record_context_and_facts(any_memory: Memory) -> None:
+    memory = any_memory
+    await memory.talk(("one", "ann", "I live in Berlin.", remember("city", "Lives in Berlin.")))
+    shown = memory.json("show", "--thread", "one")
+    assert ["I live in Berlin.", "Noted."] == [turn["text"] for turn in shown["record"]]
+    assert [True, True] == [turn["inContext"] for turn in shown["record"]]
+    assert 4 == len(shown["working"]["messages"])
+    assert [("city", "Lives in Berlin.", "one", 1)] == [
+        (fact["name"], fact["value"], fact["thread"], fact["seq"]) for fact in shown["facts"]
+    ]
+    text = memory.run("show", "--thread", "one").stdout
+    assert "record: 2 turns, 2 of them word for word in the working context" in text
+    assert "working context: 4 messages" in text
+    assert "city = Lives in Berlin. (from turn 1 of thread one" in text
+
+
+async def test_what_a_compaction_dropped_is_marked_and_when(memory: Memory) -> None:
+    long = "word " * 300
+    said = [("t", "ann", f"{number} {long}", f"Answer {number}.") for number in range(6)]
+    await memory.talk(*said, contextMaxTokens=1500)
+    shown = memory.json("show", "--thread", "t")
+    marks = [turn["inContext"] for turn in shown["record"]]
+    assert 12 == len(marks)
+    assert sorted(marks) == marks
+    assert not marks[0]
+    assert marks[-1]
+    cuts = shown["working"]["compactions"]
+    assert cuts
+    assert shown["working"]["rewritten"] == len(cuts)
+    assert all(shown["created"] <= cut["at"] <= shown["active"] + 5 for cut in cuts)
+    text = memory.run("show", "--thread", "t").stdout
+    assert "- the working context does not hold it; the record does" in text
+    assert "compacted 20" in text
+
+
+async def test_at_a_turn_is_told_what_is_kept_of_the_request_and_what_is_not(
+    memory: Memory,
+) -> None:
+    await memory.talk(
+        ("t", "ann", "I live in Berlin.", remember("city", "Berlin")),
+        ("t", "ann", "Now in Rome.", remember("city", "Rome")),
+        ("t", "ann", "And?", "Fine."),
+    )
+    shown = memory.json("show", "--thread", "t", "--at", "2")
+    assert ["user", "assistant", "user"] == [each["role"] for each in shown["messages"]]
+    assert [("city", "Berlin")] == [(each["name"], each["value"]) for each in shown["facts"]]
+    assert [1, 2] == [each["seq"] for each in shown["record"]]
+    assert any("system prompt" in what for what in shown["notKept"])
+    text = memory.run("show", "--thread", "t", "--at", "5").stdout
+    assert "the messages of the request: 9" in text
+    assert "city = Rome" in text
+    wrong = memory.run("show", "--thread", "t", "--at", "7")
+    assert (2, True) == (wrong.returncode, "has 6 turns" in wrong.stderr)
+
+
+async def test_at_a_turn_before_a_compaction_nothing_is_made_up(memory: Memory) -> None:
+    long = "word " * 300
+    said = [("t", "ann", f"{number} {long}", f"Answer {number}.") for number in range(6)]
+    await memory.talk(*said, contextMaxTokens=1500)
+    first = memory.json("show", "--thread", "t", "--at", "1")
+    assert first["messages"] is None
+    assert "does not hold the turn" in first["messagesUnknown"]
+    assert (
+        "the record before it: 2 turns" in memory.run("show", "--thread", "t", "--at", "3").stdout
+    )
+
+
+async def test_why_gives_the_turn_and_the_values_before(any_memory: Memory) -> None:
+    memory = any_memory
+    await memory.talk(
+        ("one", "ann", "I love fish.", remember("food", "Loves fish.")),
+        ("two", "ann", "I hate fish.", remember("food", "Hates fish.")),
+    )
+    [why] = memory.json("why", "food", "--user", "ann")
+    assert ("Hates fish.", "two", 1, "I hate fish.") == (
+        why["value"], why["thread"], why["seq"], why["turn"]["text"],
+    )  # fmt: skip
+    assert [("Loves fish.", "one", 1)] == [
+        (was["value"], was["thread"], was["seq"]) for was in why["earlier"]
+    ]
+    memory.run("clear", "--thread", "two")
+    text = memory.run("why", "food", "--user", "ann").stdout
+    assert "that turn is not in the record (any more)" in text
+    assert "before: Loves fish. (version 1, from turn 1 of thread one" in text
+    unknown = memory.run("why", "food", "--user", "bob")
+    assert (1, "") == (unknown.returncode, unknown.stdout)
+
+
+async def test_facts_are_one_users(memory: Memory) -> None:
+    await memory.talk(("t", "ann", "Hi.", "Hello."))
+    await memory.put("city", "Berlin\n\x1b[2Jx")
+    await memory.put("city", "Rome", "bob")
+    await memory.put("key", "sk-" + "a" * 30)
+    assert ["key", "city"] == [row["name"] for row in memory.json("facts", "--user", "ann")]
+    text = memory.run("facts", "--user", "ann").stdout
+    assert "helper\tcity = Berlin\\n\\x1b[2Jx\tfrom outside a conversation" in text
+    assert "helper\tkey = [redacted]\t" in text
+    assert "Rome" not in text
+
+
+async def test_a_search_says_what_was_found_and_why(any_memory: Memory) -> None:
+    memory = any_memory
+    await memory.talk(
+        ("one", "ann", "My kayak is blue.", "Nice."),
+        ("two", "ann", "I like tea.", "Good."),
+        ("three", "bob", "My kayak is red.", "Nice."),
+    )
+    [found] = memory.json("search", "what colour is the kayak", "--user", "ann")
+    best = found["hits"][0]
+    assert ("words", "words", "one", 1) == (
+        found["by"], best["why"], best["thread"], best["seq"],
+    )  # fmt: skip
+    assert {"score", "at", "words"} <= set(best)
+    text = memory.run("search", "kayak", "--user", "ann").stdout
+    assert "agent helper, by words" in text
+    assert "thread one turn 1" in text
+    assert "red" not in text
+
+
+async def test_a_thread_of_two_agents_is_shown_only_where_one_is_meant(memory: Memory) -> None:
+    await memory.talk(("t", "ann", "Hi.", "Hello."))
+    await memory.talk(("t", "ann", "Hi.", "I am another."), agentId="another")
+    for command in ("show", "clear"):
+        refused = memory.run(command, "--thread", "t")
+        assert 2 == refused.returncode
+        assert "'another', 'helper'" in refused.stderr
+        assert "--agent" in refused.stderr
+    shown = memory.json("show", "--thread", "t", "--agent", "another")
+    assert "I am another." == shown["record"][1]["text"]
+
+
+@pytest.mark.parametrize("agent", [[], ["--agent", "helper"]])
+def test_a_thread_that_is_not_there_is_said_so(
+    memory: Memory, service_file: Any, agent: list[str]
+) -> None:
+    service_file({"service": {"name": "test"}, "flows": []})
+    done = memory.run("show", "--thread", "none", *agent)
+    assert 1 == done.returncode
+    assert "flowrt memory threads" in done.stderr
+    assert {"thread": "none", "cleared": False} == memory.json("clear", "--thread", "none", *agent)
