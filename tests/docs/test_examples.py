@@ -116,6 +116,11 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
         {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}},
         {"name": "vectors", "type": "embed-local"},
         {"name": "shop", "type": "http-client", "settings": {"baseURL": "https://example.com"}},
+        {
+            "name": "team",
+            "type": "slack",
+            "settings": {"botToken": "xoxb-x", "signingSecret": "s"},
+        },
         {"name": "reports", "type": "file", "settings": {"root": "."}},
     ]
     assert load(tmp_path, document).flows

@@ -54,6 +54,7 @@ class App:
         self.slack = slack
         self.client = client
         self.events = SlackEvents()
+        self.model: Any = None
 
     async def send(self, content: Any, headers: dict[str, str] | None = None) -> httpx2.Response:
         """Send an event, or bytes, signed; `headers` go before those of the signature."""
