@@ -245,15 +245,26 @@ class Builder:
         if chosen is None and name in registry.connectors.names():
             chosen = name
             if chosen not in self.connectors and chosen not in self.declared:
-                kind = registry.connectors.get(name)
-                settings = self._settings_of(kind.Settings, None, table)
-                if settings is not None:
-                    self.connectors[name] = kind(name, settings)
+                self._add_default(name, table)
         if chosen is None:
             return None
         if chosen not in self.connectors:
             raise Refusal((), "")  # its own faults are reported where it stands
         return self.connectors[chosen]
+
+    def _add_default(self, name: str, table: Table) -> None:
+        """A connector that the file does not declare, under the name of its type."""
+        kind = registry.connectors.get(name)
+        fields = kind.Settings.model_fields.items()
+        if needed := [field.alias or key for key, field in fields if field.is_required()]:
+            raise Refusal(
+                ("type",),
+                f"the source needs a connector of the type {name!r}, and none is declared",
+                f"declare one under `connectors:`, with {', '.join(needed)}",
+            )
+        settings = self._settings_of(kind.Settings, None, table)
+        if settings is not None:
+            self.connectors[name] = kind(name, settings)
 
     def _refused(self, refusal: Refusal) -> None:
         if refusal.found:

@@ -240,7 +240,8 @@ class Slack(Source[SlackSourceSettings]):
             return False
         if self.settings.bots and not is_bot:
             await ledger.person_spoke(post)
-        if post.is_mention and not post.is_direct:
+        if post.is_mention and not (post.is_direct or post.thread_ts):
+            # Only the thread that it opens: in one of others, people talk to each other as well.
             await ledger.follow(post)
         if not (
             post.is_direct

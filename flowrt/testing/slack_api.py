@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl
@@ -69,6 +70,14 @@ class FakeSlackAPI:
         self.refused: list[str] = []
         self._scripts: dict[str, list[_Scripted]] = {}
         self._server: LoopbackServer | None = None
+        self._methods: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "auth.test": self._auth_test,
+            "chat.postMessage": self._post_message,
+            "chat.update": self._update,
+            "reactions.add": self._add_reaction,
+            "users.info": self._user,
+            "users.lookupByEmail": self._user_by_email,
+        }
 
     def add(
         self,
@@ -128,10 +137,9 @@ class FakeSlackAPI:
         try:
             if call.headers.get("authorization") != f"Bearer {self.token}":
                 raise _SlackError("invalid_auth")
-            answer = getattr(self, "_" + re.sub(r"\W", "_", method).lower(), None)
-            if answer is None:
+            if method not in self._methods:
                 raise _SlackError("unknown_method")
-            return {"ok": True, **answer(arguments)}
+            return {"ok": True, **self._methods[method](arguments)}
         except _SlackError as error:
             self.refused.append(f"{method}: {error}")
             return {"ok": False, "error": str(error)}
@@ -139,7 +147,7 @@ class FakeSlackAPI:
     def _auth_test(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"user_id": BOT_USER, "bot_id": BOT_ID, "team_id": TEAM, "user": "bot"}
 
-    def _chat_postmessage(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _post_message(self, arguments: dict[str, Any]) -> dict[str, Any]:
         channel = str(_needed(arguments, "channel"))
         # A message to a user goes to the direct channel with them.
         channel = f"D{channel[1:]}" if channel.startswith(("U", "W")) else channel
@@ -154,13 +162,13 @@ class FakeSlackAPI:
         self.posts.append(post)
         return {"channel": channel, "ts": post.ts, "message": {"text": post.text, "ts": post.ts}}
 
-    def _chat_update(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _update(self, arguments: dict[str, Any]) -> dict[str, Any]:
         post = self._found(arguments, "ts")
         post.texts.append(_content(arguments))
         post.blocks = arguments.get("blocks")
         return {"channel": post.channel, "ts": post.ts, "text": post.text}
 
-    def _reactions_add(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _add_reaction(self, arguments: dict[str, Any]) -> dict[str, Any]:
         name = str(_needed(arguments, "name"))
         if not re.fullmatch(r"[a-z0-9_+'-]+", name):
             raise _SlackError("invalid_name")
@@ -173,13 +181,13 @@ class FakeSlackAPI:
                 post.reactions.append(name)
         return {}
 
-    def _users_info(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _user(self, arguments: dict[str, Any]) -> dict[str, Any]:
         user = self.users.get(str(_needed(arguments, "user")))
         if user is None:
             raise _SlackError("user_not_found")
         return {"user": user}
 
-    def _users_lookupbyemail(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _user_by_email(self, arguments: dict[str, Any]) -> dict[str, Any]:
         email = _needed(arguments, "email")
         for user in self.users.values():
             if user.get("profile", {}).get("email") == email:

@@ -138,7 +138,11 @@ async def test_a_thread_that_a_mention_has_opened_goes_on_without_one(tmp_path: 
             app.events.message("to what the app began", thread_ts="0.5", parent_user_id="UBOT")
         )
         await app.settle()
-    assert ["hi", "and then", "to what the app began"] == app.texts
+        await app.send(app.events.mention("in one of others", thread_ts="0.7"))
+        await app.settle()
+        await app.send(app.events.message("not for you", thread_ts="0.7"))
+        await app.settle()
+    assert ["hi", "and then", "to what the app began", "in one of others"] == app.texts
 
 
 async def test_all_is_everything_in_its_channels(tmp_path: Path) -> None:
@@ -313,7 +317,7 @@ def test_what_cannot_work_is_refused_at_load(tmp_path: Path) -> None:
     assert "another flow has POST at /slack/events" in refusal(tmp_path, two)
     bare = bot(url) | {"connectors": []}
     bare["flows"][0]["process"] = []
-    assert "botToken" in refusal(tmp_path, bare)
+    assert "declare one under `connectors:`, with botToken" in refusal(tmp_path, bare)
     chosen = bot(url, http="b")
     chosen["connectors"] += [{"name": name, "type": "http"} for name in ("a", "b")]
     assert load(tmp_path, chosen).flows
