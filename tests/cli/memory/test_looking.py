@@ -150,6 +150,16 @@ async def test_a_search_says_what_was_found_and_why(any_memory: Memory) -> None:
     assert "red" not in text
 
 
+async def test_a_search_by_meaning_says_what_has_no_vector_yet(memory: Memory) -> None:
+    await memory.talk(("one", "ann", "My kayak is blue.", "Nice."))
+    options = ("--config", "service.yaml", "--storage", memory.storage)
+    asked = ("memory", "search", "a kayak", "--user", "ann", *options)
+    told = memory.flowrt(*asked, FLOWRT_EMBEDDINGS="embed-local").stdout
+    assert "agent helper, by words, 2 still without a vector" in told
+    unknown = memory.flowrt(*asked, FLOWRT_EMBEDDINGS="vectors")
+    assert (2, True) == (unknown.returncode, "FLOWRT_EMBEDDINGS names 'vectors'" in unknown.stderr)
+
+
 async def test_a_thread_of_two_agents_is_shown_only_where_one_is_meant(memory: Memory) -> None:
     await memory.talk(("t", "ann", "Hi.", "Hello."))
     await memory.talk(("t", "ann", "Hi.", "I am another."), agentId="another")
