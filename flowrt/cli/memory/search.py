@@ -14,6 +14,7 @@ from flowrt.cli.memory.screen import inline, moment, print_json, print_lines
 from flowrt.config.load import load_config
 from flowrt.connectors.embeddings import VARIABLE, memory_embeddings
 from flowrt.engine.build import build
+from flowrt.errors import Fault
 from flowrt.memory.search.meaning import Embedder
 from flowrt.memory.search.recall import Recall
 from flowrt.storage.agents.protocol import Person
@@ -34,29 +35,33 @@ def search_command(asked: Asked, query: str, user: str, agent: str | None, limit
 async def _search(
     asked: Asked, memory: Remembered, query: str, user: str, agent: str | None, limit: int
 ) -> list[Row]:
+    rows = []
     async with _embedder(asked) as embedder:
         recall = Recall(memory.record, embedder)
-        rows = []
         for name in await memory.agents(agent):
             found = await recall.search(Person(memory.service, name, user), query, limit=limit)
             hits = [asdict(hit) for hit in found.hits]
             rows.append({"agent": name, "by": found.by, "waiting": found.waiting, "hits": hits})
-        return rows
+    return rows
 
 
 @asynccontextmanager
 async def _embedder(asked: Asked) -> AsyncIterator[Embedder | None]:
-    """What `FLOWRT_EMBEDDINGS` names, with the connectors of the service that it may be one of."""
-    if not os.environ.get(VARIABLE):
+    """What the deployment has memory searched with; None where it goes by words."""
+    name = os.environ.get(VARIABLE, "").strip()
+    if not name:
         yield None
         return
-    connectors = build(load_config(asked.config, env_file=asked.env_file)).connectors
-    model = memory_embeddings(connectors, os.environ)
+    faults: list[Fault] = []
+    built = build(load_config(asked.config, env_file=asked.env_file, faults=faults), faults)
+    model = memory_embeddings(built.connectors, os.environ)
+    # This one alone: a search has no business with the others.
+    connector = built.connectors[name]
+    await connector.start()
     try:
         yield Embedder(model) if model is not None else None
     finally:
-        for connector in connectors.values():
-            await connector.stop()
+        await connector.stop()
 
 
 def _lines(row: Row) -> Iterator[str]:
