@@ -222,9 +222,13 @@ class Builder:
             return None
         self._settings = table
         try:
-            connector = self._connector_of(name, table)
-            self._settings = table.get("settings") or table
-            site = SourceSite(flow.name, flow.workers, flow.buffer, connector)
+            connector = self._connector_of(name, table, table.get("connector"))
+            self._settings = own = table.get("settings") or table
+            server = None
+            if kind.listens_on is not None:
+                key = kind.listens_on
+                server = self._connector_of(key, table, own.get(key), key)
+            site = SourceSite(flow.name, flow.workers, flow.buffer, connector, server)
             source: AnySource = kind(settings, site)
         except Refusal as refusal:
             self._refused(refusal)
@@ -233,21 +237,34 @@ class Builder:
             self._settings = None
         return source
 
-    def _connector_of(self, name: str, table: Table) -> AnyConnector | None:
+    def _connector_of(
+        self, name: str, table: Table, asked: object, key: str = "connector"
+    ) -> AnyConnector | None:
         """What a source of the type `name` stands on; a default one where none is declared."""
-        chosen = connector_name(name, table, self.config.connectors)
+        chosen = connector_name(name, asked, self.config.connectors, key)
         if chosen is None and name in registry.connectors.names():
             chosen = name
             if chosen not in self.connectors and chosen not in self.declared:
-                kind = registry.connectors.get(name)
-                settings = self._settings_of(kind.Settings, None, table)
-                if settings is not None:
-                    self.connectors[name] = kind(name, settings)
+                self._add_default(name, table)
         if chosen is None:
             return None
         if chosen not in self.connectors:
             raise Refusal((), "")  # its own faults are reported where it stands
         return self.connectors[chosen]
+
+    def _add_default(self, name: str, table: Table) -> None:
+        """A connector that the file does not declare, under the name of its type."""
+        kind = registry.connectors.get(name)
+        fields = kind.Settings.model_fields.items()
+        if needed := [field.alias or key for key, field in fields if field.is_required()]:
+            raise Refusal(
+                ("type",),
+                f"the source needs a connector of the type {name!r}, and none is declared",
+                f"declare one under `connectors:`, with {', '.join(needed)}",
+            )
+        settings = self._settings_of(kind.Settings, None, table)
+        if settings is not None:
+            self.connectors[name] = kind(name, settings)
 
     def _refused(self, refusal: Refusal) -> None:
         if refusal.found:

@@ -28,13 +28,15 @@ LISTENERS = 8
 class SourceSite(NamedTuple):
     """The flow that a source feeds. `workers` is None where the flow does not say.
 
-    `connector` is what it stands on, None for a source without a connector of its type.
+    `connector` is what it stands on, None for a source without a connector of its type;
+    `server` is what it `listens_on`.
     """
 
     flow: str
     workers: int | None
     buffer: int
     connector: AnyConnector | None = None
+    server: AnyConnector | None = None
 
 
 class Source(Generic[S]):
@@ -50,6 +52,9 @@ class Source(Generic[S]):
 
     inner: ClassVar[bool] = False
     """Fed by the flows of the service: it starts before the others and stops after them."""
+
+    listens_on: ClassVar[str | None] = None
+    """The type of a further connector that it needs; its setting of that name may choose one."""
 
     def __init__(self, settings: S, site: SourceSite) -> None:
         self.settings = settings

@@ -22,21 +22,23 @@ def source_type(table: Table, declared: Sequence[Connector]) -> str:
     return own
 
 
-def connector_name(type_: str, table: Table, declared: Sequence[Connector]) -> str | None:
+def connector_name(
+    type_: str, asked: object, declared: Sequence[Connector], key: str = "connector"
+) -> str | None:
     """The declared connector that a source of this type stands on; None where there is none.
 
-    Raises `Refusal` where there are several and the source names none of them, and where another
-    type has taken the name of the one that would be started for it.
+    `asked` is what the source says under `key`. Raises `Refusal` where there are several and it
+    names none of them, and where another type has taken the name of the one that would be started
+    for it.
     """
     names = [each.name for each in declared if each.type == type_]
-    asked = table.get("connector")
     if asked in names:
         return str(asked)
     if len(names) > 1:
         raise Refusal(
             (),
             f"the source is ambiguous: {len(names)} connectors are of the type {type_!r}",
-            f"name one of them with `connector:`: {', '.join(names)}",
+            f"name one of them with `{key}:`: {', '.join(names)}",
         )
     if names:
         return names[0]

@@ -100,7 +100,7 @@ class Reader:
         if self._settings.raw_body:
             kind = content_type or "application/octet-stream"
             return {"contentType": kind, "rawData": _text(data)}, True
-        return (_json(data) if data else None), False
+        return (read_json(data) if data else None), False
 
 
 def _header(headers: list[tuple[bytes, bytes]], name: bytes) -> str:
@@ -130,7 +130,8 @@ def _text(data: bytes) -> str:
         ) from error
 
 
-def _json(data: bytes) -> Any:
+def read_json(data: bytes) -> Any:
+    """The JSON of a body. Raises `Refused` with 400."""
     try:
         return clean(json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant))
     except UnicodeDecodeError as error:

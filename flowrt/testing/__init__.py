@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from flowrt.testing.messages_api import FakeMessagesAPI as FakeMessagesAPI
     from flowrt.testing.replies import FakeReply as FakeReply
     from flowrt.testing.replies import Gate as Gate
+    from flowrt.testing.slack_api import FakeSlackAPI as FakeSlackAPI
+    from flowrt.testing.slack_events import SlackEvents as SlackEvents
     from flowrt.testing.store_conformance import StoreConformance as StoreConformance
 
 _EXPORTS = {
@@ -21,6 +23,8 @@ _EXPORTS = {
     "FakeMessagesAPI": "flowrt.testing.messages_api",
     "FakeReply": "flowrt.testing.replies",
     "Gate": "flowrt.testing.replies",
+    "FakeSlackAPI": "flowrt.testing.slack_api",
+    "SlackEvents": "flowrt.testing.slack_events",
     "StoreConformance": "flowrt.testing.store_conformance",
 }
 

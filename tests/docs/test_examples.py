@@ -22,6 +22,7 @@ from tests.services import flows, load
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SUITE_SCHEMA = json.loads((ROOT / "schemas/suite.schema.json").read_text(encoding="utf-8"))
+TEAM = {"name": "team", "type": "slack", "settings": {"botToken": "x", "signingSecret": "s"}}
 FENCE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
@@ -116,6 +117,7 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
         {"name": "claude", "type": "llm-scripted", "settings": {"replies": [{"text": "x"}]}},
         {"name": "vectors", "type": "embed-local"},
         {"name": "shop", "type": "http-client", "settings": {"baseURL": "https://example.com"}},
+        TEAM,
         {"name": "reports", "type": "file", "settings": {"root": "."}},
     ]
     assert load(tmp_path, document).flows
@@ -133,6 +135,8 @@ def test_the_example_of_a_connector_loads(name: str, tmp_path: Path) -> None:
 def test_the_example_of_a_source_loads(name: str, tmp_path: Path) -> None:
     (example,) = FENCE.findall(inspect.cleandoc(registry.sources.get(name).__doc__) + "\n")
     document = flows(main=[])
+    if name == "slack":  # which no default can connect
+        document["connectors"] = [TEAM]
     document["flows"][0] |= yaml.safe_load(example)
     assert load(tmp_path, document).flows
 

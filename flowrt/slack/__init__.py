@@ -1,0 +1,1 @@
+"""What Slack is like, without a connection: signatures, identities, texts."""
