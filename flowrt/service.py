@@ -147,6 +147,8 @@ class Service:
                 await intake.start(starting, inner=False)
             if sources:
                 intake.start_background(starting)
+                if self.memories.embeds:
+                    self.spawn(self.memories.renew(self.name), "memory vectors of another model")
             self._running = starting.pop_all()
 
     async def stop(self, *, grace: float | None = GRACE) -> None:

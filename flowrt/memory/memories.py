@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from flowrt.errors import CallError
+from flowrt.errors import CallError, ModelError, StoreError
+from flowrt.observe.log import get_logger
 from flowrt.storage.tiers import Storage
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ once for the persistent and once for the volatile tier, when an agent first reme
 """
 
 
+_log = get_logger("flowrt.memory")
+
+
 class Memories:
     """Where the agents of a service remember, by tier."""
 
@@ -38,7 +42,7 @@ class Memories:
         self._storage = storage
         self._url = url
         self._make = make
-        self._embeds = embeds
+        self.embeds = embeds
         self._made: dict[bool, AgentMemory] = {}
         self.spawn: Spawn | None = None
         """Runs what is made in the background; set by the service."""
@@ -62,17 +66,29 @@ class Memories:
             from flowrt.memory.agent_memory import StoredAgentMemory
 
             memory: AgentMemory = StoredAgentMemory(
-                self._storage, volatile=volatile, recall=self._recall() if self._embeds else None
+                self._storage, volatile=volatile, recall=self._recall() if self.embeds else None
             )
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
+
+    async def renew(self, service: str) -> None:
+        """Make vectors anew where those that are stored are of another model or size.
+
+        A model or a store that fails is logged: searches go by words meanwhile.
+        """
+        if self.embeds is None:
+            return
+        try:
+            await self._recall()(self._storage.agents()).renew(service)
+        except (ModelError, StoreError) as error:
+            _log.warning("memory could not be embedded anew", error=str(error))
 
     def _recall(self) -> MakeRecall:
         from flowrt.memory.search.meaning import Embedder
         from flowrt.memory.search.recall import Recall
 
-        assert self._embeds is not None
-        embedder = Embedder(self._embeds)
+        assert self.embeds is not None
+        embedder = Embedder(self.embeds)
         return lambda store: Recall(store, embedder, spawn=self.spawn)
 
     async def close(self) -> None:

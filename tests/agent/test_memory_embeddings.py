@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from flowrt.errors import CallError
+from flowrt.storage.agents.protocol import Person
 from flowrt.testing import FakeMessagesAPI, FakeReply
-from tests.agent.remembering import remembering, say
+from tests.agent.remembering import AGENT, remembering, say
 from tests.agent.test_user_memory import result
 from tests.services import load
 
@@ -32,6 +33,34 @@ async def test_what_was_said_is_found_by_its_meaning(api: FakeMessagesAPI, tmp_p
     assert not failed
     assert "by meaning" in found
     assert found.index("kitten") < found.index("invoice")
+
+
+async def test_vectors_of_another_model_are_made_anew_when_a_service_starts(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    api.add("Noted.")
+    document = remembering(api.base_url, userMemory=True)
+    document["connectors"].append(
+        {"name": "small", "type": "embed-local", "settings": {"dimensions": 64}}
+    )
+    storage = f"sqlite:{tmp_path}/s.db"
+    person = Person("test", AGENT, "ann")
+
+    async def sizes(name: str, *messages: str) -> set[int]:
+        environ = {"FLOWRT_EMBEDDINGS": name}
+        service = load(tmp_path, document, storage, environ=environ)
+        await service.start(sources=True)
+        try:
+            for message in messages:
+                await service.invoke("chat", say(message))
+            await service.drain()
+            vectors = await service.storage.agents().vectors_of(person)
+        finally:
+            await service.stop()
+        return {vector.size for vector in vectors.items}
+
+    assert {256} == await sizes("embed-local", "My kitten sleeps all day.")
+    assert {64} == await sizes("small")
 
 
 async def test_without_it_memory_is_searched_by_words(api: FakeMessagesAPI, tmp_path: Path) -> None:

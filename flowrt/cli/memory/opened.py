@@ -13,6 +13,7 @@ from flowrt.config.load import load_config
 from flowrt.errors import CallError
 from flowrt.memory.agent_memory import working_key
 from flowrt.memory.transcript import PREFIX
+from flowrt.observe.masking import add_secrets
 from flowrt.storage.agents.protocol import (
     AgentStore,
     Fact,
@@ -66,7 +67,9 @@ class Remembered:
 
 def run_on(asked: Asked, work: Callable[[Remembered], Awaitable[T]]) -> T:
     """Open the memory of the service, do `work` on it, and close it."""
-    service = load_config(asked.config, env_file=asked.env_file).name
+    config = load_config(asked.config, env_file=asked.env_file)
+    add_secrets(config.env.secrets.values())
+    service = config.name
     storage = Storage.from_urls(service, asked.storage)
     if os.environ.get("FLOWRT_MEMORY"):
         say("FLOWRT_MEMORY is set: this is about what the service's own storage holds")

@@ -125,6 +125,23 @@ class Recall:
         if self._embedder:
             await fill(self._store, self._embedder, self._index(person))
 
+    async def renew(self, service: str) -> None:
+        """Make the vectors of everybody whose stored ones are of another model or size.
+
+        One vector of each person is looked at. Raises `StoreUnavailable`.
+        """
+        if self._embedder is None:
+            return
+        wanted = await self._embedder.identity()
+        for agent in await self._store.agents(service):
+            for user in await self._store.users(service, agent):
+                person = Person(service, agent, user)
+                known = (await self._store.vectors_of(person, limit=1)).items
+                if known and (known[0].model, known[0].size) != wanted:
+                    _log.info("memory is embedded anew", agent=agent, was=known[0].model)
+                    await self.embed(person)
+                    self._evict()
+
     def _index(self, person: Person) -> PersonIndex:
         index = self._indexes.get(person)
         if index is None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from flowrt.testing import FakeMessagesAPI
 from flowrt.testing.replies import FakeReply
+from tests.agent.remembering import remembering, say
 from tests.cli.memory.conftest import Memory
+from tests.services import load
 
 
 def remember(name: str, value: str) -> list[Any]:
@@ -150,6 +154,16 @@ async def test_a_search_says_what_was_found_and_why(any_memory: Memory) -> None:
     assert "red" not in text
 
 
+async def test_a_search_by_meaning_says_what_has_no_vector_yet(memory: Memory) -> None:
+    await memory.talk(("one", "ann", "My kayak is blue.", "Nice."))
+    options = ("--config", "service.yaml", "--storage", memory.storage)
+    asked = ("memory", "search", "a kayak", "--user", "ann", *options)
+    told = memory.flowrt(*asked, FLOWRT_EMBEDDINGS="embed-local").stdout
+    assert "agent helper, by words, 2 still without a vector" in told
+    unknown = memory.flowrt(*asked, FLOWRT_EMBEDDINGS="vectors")
+    assert (2, True) == (unknown.returncode, "FLOWRT_EMBEDDINGS names 'vectors'" in unknown.stderr)
+
+
 async def test_a_thread_of_two_agents_is_shown_only_where_one_is_meant(memory: Memory) -> None:
     await memory.talk(("t", "ann", "Hi.", "Hello."))
     await memory.talk(("t", "ann", "Hi.", "I am another."), agentId="another")
@@ -171,3 +185,36 @@ def test_a_thread_that_is_not_there_is_said_so(
     assert 1 == done.returncode
     assert "flowrt memory threads" in done.stderr
     assert {"thread": "none", "cleared": False} == memory.json("clear", "--thread", "none", *agent)
+
+
+async def test_secrets_of_the_environment_are_masked(memory: Memory) -> None:
+    await memory.talk(("t", "ann", "The word is open-sesame-7.", "Fine."))
+    with (memory.folder / "service.yaml").open("a", encoding="utf-8") as file:
+        file.write("env:\n- {name: DOOR, secret: true, default: open-sesame-7}\n")
+    for arguments in (
+        ["--thread", "t"],
+        ["--thread", "t", "--at", "1"],
+        ["--thread", "t", "--json"],
+    ):
+        shown = memory.run("show", *arguments).stdout
+        assert "The word is [redacted]." in shown
+        assert "sesame" not in shown
+    assert "sesame" not in memory.run("search", "word", "--user", "ann").stdout
+
+
+async def test_a_search_goes_by_meaning_where_the_deployment_names_what_embeds(
+    memory: Memory,
+) -> None:
+    with FakeMessagesAPI(["Nice.", "Good."]) as api:
+        document = remembering(api.base_url, userMemory=True)
+        environ = {"FLOWRT_EMBEDDINGS": "embed-local"}
+        async with load(memory.folder, document, memory.storage, environ=environ) as service:
+            await service.invoke("chat", say("My dog is ill.", "one", "ann"))
+            await service.drain()
+    options = ("--config", "service.yaml", "--storage", memory.storage, "--user", "ann", "--json")
+    done = memory.flowrt("memory", "search", "puppy", *options, FLOWRT_EMBEDDINGS="embed-local")
+    [found] = json.loads(done.stdout)
+    assert "meaning" == found["by"], done.stderr
+    assert ("My dog is ill.", "meaning") == (found["hits"][0]["text"], found["hits"][0]["why"])
+    [by_words] = memory.json("search", "puppy", "--user", "ann")
+    assert "words" == by_words["by"]
