@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
-
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowrt.connectors.http import HttpConnector
 from flowrt.connectors.http_answer import Answer
 from flowrt.connectors.slack.connector import SlackConnector
-from flowrt.engine.block import Settings
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite
 from flowrt.errors import FlowError, StoreError
@@ -26,8 +22,8 @@ from flowrt.slack.signature import (
 )
 from flowrt.sources.http_gate import Gate
 from flowrt.sources.http_request import Gone, Refused, read_body, read_json
-from flowrt.sources.http_settings import parameters
 from flowrt.sources.slack_ledger import Ledger
+from flowrt.sources.slack_settings import SlackSourceSettings
 
 if TYPE_CHECKING:
     from flowrt.engine.run import Runtime
@@ -35,45 +31,6 @@ if TYPE_CHECKING:
 MOST_BODY = 1024 * 1024
 TAKEN = Answer(200, [])
 SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
-
-
-def _path(path: str) -> str:
-    if not path.startswith("/") or parameters(path) or any(mark in path for mark in " ?#{}"):
-        raise PydanticCustomError("path", "expected a path such as /slack/events")
-    return path
-
-
-def _mode(mode: str) -> str:
-    if mode == "socket":
-        raise PydanticCustomError(
-            "mode",
-            "Socket Mode is not built yet; leave `mode` out and give the app's Event "
-            "Subscriptions the URL of the path",
-        )
-    return mode
-
-
-class SlackSourceSettings(Settings):
-    """Settings of the source `slack`."""
-
-    mode: Annotated[Literal["events", "socket"], AfterValidator(_mode)] = Field(
-        default="events", description="`events`: Slack sends requests (Events API)."
-    )
-    path: Annotated[str, AfterValidator(_path)] = Field(
-        default="/slack/events", description="Where Slack sends them."
-    )
-    http: str | None = Field(
-        default=None, min_length=1, description="The `http` connector, where there are several."
-    )
-    respond_to: Literal["addressed", "all"] = Field(
-        default="addressed",
-        description="`addressed`: direct messages, mentions, and what is said in threads that a "
-        "mention or the app has opened; `all`: everything in the channels that the app is in.",
-    )
-    bots: bool = Field(default=False, description="Take the posts of other bots too.")
-    max_bot_turns: int = Field(
-        default=3, ge=1, description="How many of them in a thread, until a person says something."
-    )
 
 
 class _Open(NamedTuple):

@@ -125,3 +125,22 @@ async def test_many_threads_at_once_are_each_answered_once(tmp_path: Path) -> No
     for thread in range(10):
         told = [post.text for post in app.slack.posts if post.thread_ts == f"{thread}.0"]
         assert [f"{thread}.{number}!" for number in range(1, 4)] == told
+
+
+async def test_the_answer_grows_before_the_readers_eyes_and_is_not_overtaken(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    reply = {"text": "Soup, **bread** and <!here> salad.", "hold": gate, "holdAfter": 5}
+    async with bot(tmp_path, "slack-bot.yaml", [reply]) as app:
+        await app.send(app.events.direct("What is for lunch?"))
+        await gate.reached()
+        async with asyncio.timeout(10):
+            while not app.slack.called("chat.update"):
+                await asyncio.sleep(0)
+        gate.open()
+        await app.settle()
+    (post,) = app.slack.posts
+    assert post.texts[1].endswith(" …")
+    assert "Soup, *bread* and &lt;!here&gt; salad." == post.text
+    assert [] == post.mentions

@@ -248,6 +248,15 @@ async def test_where_there_is_no_room_slack_is_to_send_it_again(tmp_path: Path) 
     assert ["0", "1", "2"] == app.texts
 
 
+async def test_where_the_store_is_away_slack_is_to_send_it_again(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    async with running(tmp_path, storage=f"sqlite:{tmp_path}/file/state.db") as app:
+        answer = await app.send(app.events.direct("hi"))
+        await app.settle()
+    assert (503, "1") == (answer.status_code, answer.headers["retry-after"])
+    assert [] == app.texts
+
+
 async def test_a_flow_that_fails_is_logged_and_not_answered_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,1 @@
+"""`flowrt slack`."""
