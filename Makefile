@@ -33,7 +33,7 @@ check: $(READY) ## Lint, types, import rules, generated files
 	$(BIN)/python -m flowrt.cli.generate --check
 
 bench: $(READY) ## The measured promises, as JSON lines
-	@for script in turn threads memory startup expressions engine suite sdk cost histories search; do \
+	@for script in turn threads memory startup expressions engine suite sdk cost histories search serve; do \
 		$(BIN)/python -m bench.$$script || exit 1; done
 
 generate: $(READY) ## Write the generated files anew

@@ -68,6 +68,7 @@ class Service:
         self._flows = built.flows
         self._running = AsyncExitStack()
         self._grace: float | None = GRACE
+        self._draining: asyncio.Timeout | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._log = get_logger("flowrt.service")
 
@@ -143,7 +144,7 @@ class Service:
     async def drain(self) -> None:
         """Wait for what is under way; what takes longer than the grace is cut off."""
         try:
-            async with asyncio.timeout(self._grace):
+            async with asyncio.timeout(self._grace) as self._draining:
                 await self._quiet()
         except TimeoutError:
             late = set(self._background)
@@ -152,6 +153,8 @@ class Service:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+        finally:
+            self._draining = None
 
     async def _quiet(self) -> None:
         await self.transport.idle()
@@ -159,6 +162,23 @@ class Service:
             await asyncio.wait(self._background)
             # Background work may have sent messages, which may have started more of it.
             await self.transport.idle()
+
+    def cut_off(self) -> None:
+        """Give what a stop waits for no more time."""
+        self._grace = 0.0
+        if self._draining is not None:
+            self._draining.reschedule(asyncio.get_running_loop().time())
+
+    def waiting(self) -> dict[str, int]:
+        """How many messages wait to be worked on, by what they wait for."""
+        sources = self._built.sources.items()
+        counts = {f"flow {name!r}": source.waiting for name, source in sources if not source.inner}
+        return counts | self.transport.waiting()
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the flows that have a source, in file order."""
+        return list(self._built.sources)
 
     def debug(self, plan: DebugPlan) -> Probe:
         """Put in the plan's breakpoint, spies and mocks; the probe tells what they saw.

@@ -1,15 +1,17 @@
-"""What commands are given as JSON: in the argument, in a file, on standard input.
+"""What commands are given: JSON in an argument, a file or standard input; times; files to write.
 
 Raises `CallError` for what cannot be read, with the option it was given to.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from flowrt.errors import CallError
 
@@ -77,3 +79,29 @@ def read_object(text: str | None, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CallError(f"{what} must be a JSON object, found {value!r}")
     return value
+
+
+def seconds(text: str, option: str) -> float | None:
+    """The length of time an option gives; None where it is 0, for no limit."""
+    from pydantic_core import PydanticCustomError
+
+    from flowrt.engine.fields import parse_duration
+
+    try:
+        return parse_duration(text) or None
+    except PydanticCustomError as error:
+        raise CallError(f"{option}: {error}") from error
+
+
+@contextlib.contextmanager
+def lines(path: str | None, option: str) -> Iterator[IO[str] | None]:
+    """A file to write lines to, readable by its owner only; None where none is asked for."""
+    if path is None:
+        yield None
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise CallError(f"{option}: cannot write {path!r}: {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        yield file

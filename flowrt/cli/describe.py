@@ -13,23 +13,29 @@ from flowrt.errors import CallError
 
 def describe_command(type_: str, as_json: bool) -> int:
     """Print what the type does and its settings."""
-    kind = find_type(type_)
-    if as_json:
-        print(json.dumps(kind.Settings.model_json_schema(by_alias=True), ensure_ascii=False))
-    else:
-        print(page(type_, kind))
+    for kind in find_types(type_):
+        if as_json:
+            print(json.dumps(kind.Settings.model_json_schema(by_alias=True), ensure_ascii=False))
+        else:
+            print(page(type_, kind))
     return DONE
 
 
-def find_type(name: str) -> Any:
-    """The class of a block, connector or source type. Raises `CallError` with the nearest name."""
+def find_types(name: str) -> list[Any]:
+    """The classes of a block, connector or source type: `http` is a connector and a source.
+
+    Raises `CallError` with the nearest name.
+    """
     nearest = None
+    found = []
     every = (registry.blocks, registry.connectors, registry.sources)
     for types in every:
         try:
-            return types.get(name)
+            found.append(types.get(name))
         except registry.UnknownType as unknown:
             nearest = nearest or unknown.nearest
+    if found:
+        return found
     known = ", ".join(name for types in every for name in types.names())
     hint = f"did you mean {nearest!r}?" if nearest else f"the types are {known}"
     raise CallError(f"there is no type {name!r}; {hint}")
@@ -55,14 +61,17 @@ def _properties(part: dict[str, Any], schema: dict[str, Any], prefix: str) -> li
         meaning = field.get("description", "")
         default = "required" if name in required else _default(field)
         rows.append(f"| `{prefix}{name}` | {_type(field, schema)} | {default} | {meaning} |")
-        inner = _item(field, schema)
+        inner = _referred(field.get("items", {}), schema)
         if inner is not None:
             rows += _properties(inner, schema, f"{prefix}{name}[].")
+        elif (inner := _referred(field, schema)) is not None:
+            rows += _properties(inner, schema, f"{prefix}{name}.")
     return rows
 
 
-def _item(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any] | None:
-    reference = field.get("items", {}).get("$ref", "")
+def _referred(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The settings that a field holds, where it holds such."""
+    reference = field.get("$ref", "")
     found: dict[str, Any] | None = schema.get("$defs", {}).get(reference.rpartition("/")[2])
     return found
 
@@ -89,5 +98,5 @@ def _type(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if field.get("type") == "array":
         items = field.get("items", {})
         return "list" if "$ref" in items else f"list of {_type(items, schema)}"
-    kind = str(field.get("type", "any"))
+    kind = "object" if "$ref" in field else str(field.get("type", "any"))
     return {"object": "mapping", "integer": "int"}.get(kind, kind)

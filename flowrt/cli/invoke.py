@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
-from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from pydantic_core import PydanticCustomError
-
-from flowrt.cli.arguments import read_data, read_object, read_text
+from flowrt.cli.arguments import lines, read_data, read_object, read_text, seconds
 from flowrt.cli.exits import DONE, FAILED, say
 from flowrt.clock import SystemClock
-from flowrt.engine.fields import parse_duration
-from flowrt.errors import CallError, FlowError
+from flowrt.errors import FlowError
 from flowrt.message import Outcome
 from flowrt.observe.masking import mask
 from flowrt.observe.trace import Trace
@@ -64,11 +58,11 @@ def invoke_command(options: Invocation) -> int:
     """Run it and print the result. The exit code: 0 done or dropped, 1 the flow failed."""
     service = Service.load(options.config, storage=options.storage, env_file=options.env_file)
     call, probe = _prepare(service, options)
-    timeout = _seconds(options.timeout)
+    timeout = seconds(options.timeout, "--timeout")
     with (
-        _lines(options.events, "--events") as events,
-        _lines(options.traces, "--traces") as traces,
-        _lines(options.envelope_out, "--envelope-out") as envelopes,
+        lines(options.events, "--events") as events,
+        lines(options.traces, "--traces") as traces,
+        lines(options.envelope_out, "--envelope-out") as envelopes,
     ):
         watcher = EventFile(events) if events else None
         trace = Trace(lambda line: print(line, file=traces), SystemClock()) if traces else None
@@ -166,24 +160,3 @@ def _print_envelope(
     if file is None:
         print(told)
     return DONE
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        return parse_duration(text) or None
-    except PydanticCustomError as error:
-        raise CallError(f"--timeout: {error}") from error
-
-
-@contextlib.contextmanager
-def _lines(path: str | None, option: str) -> Iterator[IO[str] | None]:
-    """A file to write lines to, readable by its owner only; None where none is asked for."""
-    if path is None:
-        yield None
-        return
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        raise CallError(f"{option}: cannot write {path!r}: {error.strerror}") from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        yield file

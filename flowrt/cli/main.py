@@ -119,6 +119,31 @@ def invoke(
 
 
 @app.command()
+def run(
+    config: Config,
+    storage: StorageUrl = None,
+    env_file: EnvFile = None,
+    admin: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where /healthz, /readyz and /metrics are; or off."),
+    ] = "127.0.0.1:39999",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Load anew when a file of the service changes.")
+    ] = False,
+    grace: Annotated[
+        str, typer.Option(help="How long running messages may take at the end.")
+    ] = "30s",
+    traces: Annotated[str | None, typer.Option(help="Write trace records to FILE.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Serve: start the sources of a service and stay up, until SIGTERM or Ctrl-C."""
+    from flowrt.cli.run import RunOptions, run_command
+
+    options = RunOptions(config, storage, env_file, admin, watch, grace, traces)
+    _finish(debug, lambda: run_command(options))
+
+
+@app.command()
 def chat(
     config: Config,
     flow: Flow = None,

@@ -13,6 +13,8 @@ class Resources:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.used: set[Path] = set()
+        """The files that ids were located at, for whoever watches them for changes."""
 
     def locate(self, id_: str) -> Path:
         """The file of an id, whether it exists or not.
@@ -29,6 +31,7 @@ class Resources:
         # Path.resolve raises for a link to itself in some versions of Python only.
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise ValueError(f"the resource {id_!r} is a link out of the config's folder")
+        self.used.add(path)
         return path
 
     def read_bytes(self, id_: str) -> bytes:

@@ -21,6 +21,7 @@ from flowrt.engine.flow import Flow, FlowHandle
 from flowrt.engine.run import Runtime
 from flowrt.engine.site import Refusal, Site
 from flowrt.engine.source import AnySource, SourceSite
+from flowrt.engine.source_type import connector_name, source_type
 from flowrt.errors import ConfigError, ExpressionError, Fault, Position
 from flowrt.expr import Scope, Template, Templates
 
@@ -210,7 +211,7 @@ class Builder:
             self.faults.append(Fault(table.position, table.path, str(error)))
 
     def _source(self, flow: FlowConfig, table: Table) -> AnySource | None:
-        name = self._source_type(table)
+        name = source_type(table, self.config.connectors)
         try:
             kind = registry.sources.get(name)
         except registry.UnknownType as unknown:
@@ -219,19 +220,39 @@ class Builder:
         settings = self._settings_of(kind.Settings, table.get("settings"), table)
         if settings is None:
             return None
-        source: AnySource = kind(settings, SourceSite(flow.name, flow.workers, flow.buffer))
+        self._settings = table
+        try:
+            connector = self._connector_of(name, table)
+            self._settings = table.get("settings") or table
+            site = SourceSite(flow.name, flow.workers, flow.buffer, connector)
+            source: AnySource = kind(settings, site)
+        except Refusal as refusal:
+            self._refused(refusal)
+            return None
+        finally:
+            self._settings = None
         return source
 
-    def _source_type(self, table: Table) -> str:
-        """The type of a source: its connector's, where one of that name is declared, or one that
-        is named in place of a connector; else its own (dialect 1.6)."""
-        connector, own = str(table.get("connector") or ""), str(table.get("type") or "")
-        for declared in self.config.connectors:
-            if declared.name == connector:
-                return declared.type
-        if connector and (not own or connector in registry.sources.names()):
-            return connector
-        return own
+    def _connector_of(self, name: str, table: Table) -> AnyConnector | None:
+        """What a source of the type `name` stands on; a default one where none is declared."""
+        chosen = connector_name(name, table, self.config.connectors)
+        if chosen is None and name in registry.connectors.names():
+            chosen = name
+            if chosen not in self.connectors and chosen not in self.declared:
+                kind = registry.connectors.get(name)
+                settings = self._settings_of(kind.Settings, None, table)
+                if settings is not None:
+                    self.connectors[name] = kind(name, settings)
+        if chosen is None:
+            return None
+        if chosen not in self.connectors:
+            raise Refusal((), "")  # its own faults are reported where it stands
+        return self.connectors[chosen]
+
+    def _refused(self, refusal: Refusal) -> None:
+        if refusal.found:
+            position, path = self._place(refusal.field)
+            self.faults.append(Fault(position, path, refusal.found, way_out=refusal.way_out))
 
     def _step(self, blocks: list[Any], index: int, at: str, root: int | None) -> Step | None:
         place: Any = {}
@@ -254,10 +275,7 @@ class Builder:
         try:
             block = kind(settings, site)
         except Refusal as refusal:
-            if not refusal.found:
-                return None
-            position, path = self._place(refusal.field)
-            self.faults.append(Fault(position, path, refusal.found, way_out=refusal.way_out))
+            self._refused(refusal)
             return None
         finally:
             self._settings = outer

@@ -34,6 +34,11 @@ class _Queue:
         self._jobs: asyncio.Queue[_Job] = asyncio.Queue()
         self._room = asyncio.Semaphore(0)
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a listener."""
+        return self._jobs.qsize()
+
     def add_consumer(self, buffer: int) -> None:
         self.consumers += 1
         for _ in range(buffer):
@@ -202,6 +207,13 @@ class LocalTransport:
                 del self._queues[subject]
 
         return _Listeners(queue, answer, listeners, leave)
+
+    def waiting(self) -> dict[str, int]:
+        topics = (queue for queues in self._topics.values() for queue in queues)
+        counts: dict[str, int] = {}
+        for queue in (*self._queues.values(), *topics):
+            counts[queue.what] = counts.get(queue.what, 0) + queue.waiting
+        return counts
 
     async def idle(self) -> None:
         # An event of this call: the next may be made in another event loop.

@@ -9,6 +9,7 @@ from flowrt.engine.block import Settings
 from flowrt.message import Message
 
 if TYPE_CHECKING:
+    from flowrt.engine.connector import AnyConnector
     from flowrt.engine.run import Runtime
 
 S = TypeVar("S", bound=Settings)
@@ -25,18 +26,23 @@ LISTENERS = 8
 
 
 class SourceSite(NamedTuple):
-    """The flow that a source feeds. `workers` is None where the flow does not say."""
+    """The flow that a source feeds. `workers` is None where the flow does not say.
+
+    `connector` is what it stands on, None for a source without a connector of its type.
+    """
 
     flow: str
     workers: int | None
     buffer: int
+    connector: AnyConnector | None = None
 
 
 class Source(Generic[S]):
     """Sends a flow its messages, from `start` to `stop`.
 
-    Built at load, without touching the network. Register it under the entry point group
-    `flowrt.sources`, named as its YAML type. `start` and `stop` come in pairs, possibly several
+    Built at load, without touching the network; its constructor may raise `Refusal` over a setting.
+    Register it under the entry point group `flowrt.sources`, named as its YAML type; where there is
+    a connector of the same type, it gets one. `start` and `stop` come in pairs, possibly several
     times in the life of the object, each time in another event loop.
     """
 
@@ -48,6 +54,11 @@ class Source(Generic[S]):
     def __init__(self, settings: S, site: SourceSite) -> None:
         self.settings = settings
         self.site = site
+
+    @property
+    def waiting(self) -> int:
+        """How many messages it has taken that wait to be worked on."""
+        return 0
 
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         """Begin to deliver. Raise an error of the tree where that cannot work."""

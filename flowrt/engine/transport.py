@@ -72,6 +72,10 @@ class Transport(Protocol):
         """Compete for the messages of a queue: `listeners` at a time, `buffer` waiting."""
         ...
 
+    def waiting(self) -> dict[str, int]:
+        """How many messages wait for a listener of this process, by queue and topic."""
+        ...
+
     async def idle(self) -> None:
         """Wait until nothing that this process has taken, or alone could take, is left to do."""
         ...

@@ -1,0 +1,180 @@
+"""`flowrt run`: a service that stays up."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from flowrt.cli.admin import OFF, Admin, parse_address
+from flowrt.cli.arguments import lines, seconds
+from flowrt.cli.exits import DONE
+from flowrt.cli.watching import Watch
+from flowrt.clock import SystemClock
+from flowrt.errors import CallError, ConfigError, FlowrtError
+from flowrt.observe.log import get_logger
+from flowrt.observe.masking import mask_text
+from flowrt.observe.trace import Trace
+from flowrt.service import Service
+
+if TYPE_CHECKING:
+    from flowrt.observe.metrics import Metrics
+
+LOOK = 0.5
+"""Seconds between two looks at the files."""
+
+_log = get_logger("flowrt.run")
+
+
+class RunOptions(NamedTuple):
+    """The options of `flowrt run`, as given."""
+
+    config: str
+    storage: str | None
+    env_file: str | None
+    admin: str
+    watch: bool
+    grace: str
+    traces: str | None
+
+
+def run_command(options: RunOptions) -> int:
+    """Serve until a signal ends it; 0 where it stopped in order."""
+    grace = seconds(options.grace, "--grace") or 0.0
+    if options.admin != OFF:
+        parse_address(options.admin)
+    service = _load(options)
+    with lines(options.traces, "--traces") as file:
+        clock = SystemClock()
+        trace = Trace(lambda line: print(line, file=file, flush=True), clock) if file else None
+        asyncio.run(Running(options, service, trace, grace).run())
+    return DONE
+
+
+def _load(options: RunOptions) -> Service:
+    return Service.load(options.config, storage=options.storage, env_file=options.env_file)
+
+
+class Running:
+    """One process that serves: the service, its admin port, and what signals do to them."""
+
+    def __init__(
+        self, options: RunOptions, service: Service, trace: Trace | None, grace: float
+    ) -> None:
+        self._options = options
+        self._service = service
+        self._grace = grace
+        self._not_ready = "starting"
+        self._ending = asyncio.Event()
+        self._metrics = self._make_metrics()
+        self._trace = self._counted(trace)
+        self._watch = Watch(options.config, options.env_file) if options.watch else None
+        if self._watch is not None:
+            # Now, before anything starts: a change in the meantime is one.
+            self._watch.add(service.config)
+
+    async def run(self) -> None:
+        """Start everything, stay until a signal, stop everything."""
+        with _signals(self._signal):
+            admin = Admin(lambda: self._not_ready, self._metrics)
+            await admin.start(self._options.admin)
+            try:
+                await self._start()
+                try:
+                    await self._stay()
+                finally:
+                    await self._stop("stopping")
+            finally:
+                await admin.stop()
+
+    async def _start(self) -> None:
+        if self._metrics is not None:
+            self._metrics.know(self._service.flows)
+        await self._service.start(sources=True, trace=self._trace)
+        self._not_ready = ""
+        _log.info("serving", service=self._service.name, flows=len(self._service.sources))
+        if not self._service.sources:
+            _log.warning("no flow has a source: nothing will ever come in")
+
+    async def _stop(self, why: str) -> None:
+        self._not_ready = why
+        _log.info(why, service=self._service.name)
+        await self._service.stop(grace=self._grace)
+        _log.info("stopped", service=self._service.name)
+
+    async def _stay(self) -> None:
+        if self._watch is None:
+            await self._ending.wait()
+            return
+        while not self._ending.is_set():
+            try:
+                async with asyncio.timeout(LOOK):
+                    await self._ending.wait()
+            except TimeoutError:
+                if changed := self._watch.changed():
+                    await self._reload(self._watch, changed)
+
+    async def _reload(self, watch: Watch, changed: list[str]) -> None:
+        """Put a new service in the place of the old one, unless the new one cannot be had."""
+        try:
+            new = _load(self._options)
+        except (ConfigError, CallError) as error:
+            told = mask_text(str(error)).splitlines()
+            _log.error("the change does not load; the service goes on as it was", faults=told)
+            return
+        watch.add(new.config)
+        await self._stop("reloading")
+        old, self._service = self._service, new
+        try:
+            await self._start()
+        except FlowrtError as error:
+            text = "the changed service does not start; the one before it goes on"
+            _log.error(text, error=mask_text(str(error)))
+            await new.storage.close()
+            self._service = old
+            await self._start()
+        else:
+            _log.info("reloaded", changed=changed)
+
+    def _signal(self, name: str) -> None:
+        if self._ending.is_set():
+            _log.warning("a second signal: what is under way is cut off", signal=name)
+            self._grace = 0.0
+            self._service.cut_off()
+            return
+        _log.info("no new work from now on; a second signal ends at once", signal=name)
+        self._ending.set()
+
+    def _make_metrics(self) -> Metrics | None:
+        if self._options.admin == OFF or find_spec("prometheus_client") is None:
+            return None
+        from flowrt.observe.metrics import Metrics
+
+        return Metrics(lambda: self._service.waiting())
+
+    def _counted(self, trace: Trace | None) -> Trace | None:
+        if self._metrics is None:
+            return trace
+        from flowrt.observe.metrics import CountingTrace
+
+        return CountingTrace(self._metrics, self._service.clock, trace)
+
+
+@contextmanager
+def _signals(handle: Callable[[str], None]) -> Iterator[None]:
+    """Have SIGTERM and SIGINT call `handle` in the running event loop."""
+    loop = asyncio.get_running_loop()
+
+    def received(number: int, _: object) -> None:
+        loop.call_soon_threadsafe(handle, signal.Signals(number).name)
+
+    # Not the loop's own handlers, which Windows does not have.
+    before = {number: signal.signal(number, received) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,185 @@
+"""A uvicorn that runs inside an event loop somebody else owns. Needs the extra `serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from flowrt.connectors.http_protocol import protocol
+from flowrt.errors import ConnectorError
+from flowrt.observe.flood import Flood
+from flowrt.observe.log import get_logger
+
+BACKLOG = 2048
+"""Connections that the machine may hold for us between two looks."""
+
+LINGER = 5
+"""Seconds that answers which are being written have when the server stops."""
+
+_log = get_logger("flowrt.http")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """How patient a server is with its clients, in seconds.
+
+    `head`: to send the head of a request. `idle`: between two requests of a connection. `write`: to
+    take anything of what is written. 0 of `head` and `write`: for ever.
+    """
+
+    head: float = 30.0
+    idle: float = 60.0
+    write: float = 30.0
+    keep_alive: bool = True
+
+
+class HttpServer:
+    """Serves an ASGI app between `start` and `stop`; `what` names it in errors and logs."""
+
+    def __init__(
+        self, app: Any, host: str, port: int, what: str, limits: ServerLimits | None = None
+    ) -> None:
+        self._what = what
+        self._host = host
+        self._port = port
+        limits = limits or ServerLimits()
+        config = uvicorn.Config(
+            app,
+            interface="asgi3",
+            # The one whose size of a head is bounded.
+            http=protocol(limits),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            headers=[] if limits.keep_alive else [("connection", "close")],
+            timeout_keep_alive=max(1, round(limits.idle)),
+            timeout_graceful_shutdown=LINGER,
+            backlog=BACKLOG,
+        )
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+        self._socket: socket.socket | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises `ConnectorError` where the address cannot be had."""
+        _forward_logs()
+        self._socket = self._bound()
+        self._serving = asyncio.create_task(
+            self._server.serve(sockets=[self._socket]), name=f"{self._what}, server"
+        )
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait((self._serving, ready), return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            self._serving.result()
+        _log.info("listening", server=self._what, url=self.url)
+
+    async def stop(self) -> None:
+        """Accept nothing more; answers that are being written have `LINGER` seconds."""
+        if self._serving is not None:
+            self._server.should_exit = True
+            await asyncio.wait((self._serving,))
+            for connection in list(self._server.server_state.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+            self._serving = None
+            _forward.flush()
+
+    @property
+    def url(self) -> str:
+        """Where it listens, with the port that it was given where 0 was asked for."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port."""
+        return self._port
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._server.server_state.connections)
+
+    def _bound(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        # Named TCP: of a socket without a protocol asyncio does not turn Nagle's algorithm off, and
+        # each answer waits 40 ms for the client's acknowledgement.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            # Not on Windows, where it lets two processes have one port.
+            if hasattr(socket, "SO_REUSEPORT"):
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind((self._host, self._port))
+            made.listen(BACKLOG)
+        except OSError as error:
+            made.close()
+            raise ConnectorError(
+                f"{self._what} cannot listen on {self._host}:{self._port}: "
+                f"{error.strerror or error}; end what listens there, or choose another port"
+            ) from error
+        made.setblocking(False)
+        self._port = made.getsockname()[1]
+        return made
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals of the process to whoever owns it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+
+class _Forward(logging.Handler):
+    """Writes what uvicorn logs to our log; requests that are no HTTP are counted."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._no_http = Flood(_log, "requests were no HTTP and answered with 400")
+
+    def flush(self) -> None:
+        """Tell what is counted and not told yet."""
+        self._no_http.flush()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage().strip()
+        if text == "Invalid HTTP request received.":
+            self._no_http.note()
+        elif record.exc_info and record.exc_info[1] is not None:
+            raised = record.exc_info[1]
+            # An answer that was cut off at the stop; its client sees the connection end.
+            if not isinstance(raised, asyncio.CancelledError):
+                told = "".join(traceback.format_exception(raised))
+                _log.error("a request failed inside of the server", error=told)
+        else:
+            _log.warning(text)
+
+
+_forward = _Forward()
+
+
+def _forward_logs() -> None:
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(_forward)  # once: a handler that is there already is not added again
+    logger.propagate = False
