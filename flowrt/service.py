@@ -15,10 +15,10 @@ from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
 from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
-from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.run import Run, Watcher
 from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
+from flowrt.engine.transports import transport_over
 from flowrt.errors import CallError, ConfigError, Fault, FlowError, describe
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
@@ -58,7 +58,7 @@ class Service:
         self.storage = storage
         self.clock: Clock = clock or SystemClock()
         self.live = LiveRuns()
-        self.transport: Transport = LocalTransport()
+        self.transport: Transport = transport_over(storage)
         self.streams: dict[str, Streams] = {
             name: connector
             for name, connector in built.connectors.items()
@@ -120,6 +120,7 @@ class Service:
             for connector in self._built.connectors.values():
                 await connector.start()
                 starting.push_async_callback(connector.stop)
+            starting.push_async_callback(self.transport.close)
             intake = Intake(self._built, self, trace, watcher)
             if sources:
                 await intake.start(starting, inner=True)
@@ -143,6 +144,7 @@ class Service:
 
     async def drain(self) -> None:
         """Wait for what is under way; what takes longer than the grace is cut off."""
+        self.transport.retire()
         try:
             async with asyncio.timeout(self._grace) as self._draining:
                 await self._quiet()
