@@ -18,7 +18,7 @@ from flowrt.engine.intake import Intake
 from flowrt.engine.run import Run, Watcher
 from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
-from flowrt.engine.transports import transport_over
+from flowrt.engine.transports import control_over, transport_over
 from flowrt.errors import CallError, ConfigError, Fault, FlowError, describe
 from flowrt.ids import new_id
 from flowrt.message import Message, Outcome, clean
@@ -57,7 +57,8 @@ class Service:
         self.config = config
         self.storage = storage
         self.clock: Clock = clock or SystemClock()
-        self.live = LiveRuns()
+        self._control = control_over(storage)
+        self.live = LiveRuns(self._control)
         self.transport: Transport = transport_over(storage)
         self.streams: dict[str, Streams] = {
             name: connector
@@ -120,6 +121,7 @@ class Service:
             for connector in self._built.connectors.values():
                 await connector.start()
                 starting.push_async_callback(connector.stop)
+            starting.push_async_callback(self._control.close)
             starting.push_async_callback(self.transport.close)
             intake = Intake(self._built, self, trace, watcher)
             if sources:

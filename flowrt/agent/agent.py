@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 
+from flowrt.agent.claim import Conversation, claim
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.live import LiveRun, LiveRuns
 from flowrt.agent.loop import Loop
 from flowrt.agent.prompt import opening_turn
 from flowrt.agent.session import Session
-from flowrt.agent.spec import AgentSpec, MemorySpec
+from flowrt.agent.spec import AgentSpec
 from flowrt.engine.run import Run
 from flowrt.ids import new_id
-from flowrt.memory.transcript import PREFIX, Thread
+from flowrt.memory.transcript import Thread
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
-from flowrt.storage.lease import hold
-from flowrt.storage.tiers import Space
 
 AGE_LIMIT = 900.0
 """Seconds after which a run is ended: a tool that never returns must not hold a thread for ever."""
@@ -43,24 +41,40 @@ class Agent:
             return await self._work(message, run, live, None, f"run-{new_id()}", opening)
         name = memory.thread.key(message, "ai-agent memory threadId")
         tier = "user_volatile" if memory.volatile else "user"
-        conversation = f"{tier}/{name}"
-        running = run.runtime.live.get(conversation)
+        key, runs = f"{tier}/{name}", run.runtime.live
         if memory.stop_when is not None and memory.stop_when.test(message):
-            if running is not None:
-                running.stop("stopped by a message")
+            await runs.stop(key, "stopped by a message")
             return _ended(message)
-        if self._answers(message, running):
+        if await self._answers(message, runs, key):
             return _ended(message)
         # Not before: a message that only stops a run, or answers it, has nothing to say.
         opening = opening_turn(message, self._spec.opening)
-        if self._merges(memory, running, message, opening):
+        text = self._handed_over(message, opening) if memory.policy == "merge" else None
+        if text is not None and runs.hand_over(key, self._spec.address, text):
             return _ended(message)
-        self._warn_of_another(running, name)
+        self._warn_of_another(runs.get(key), name)
         space = run.storage.space(tier)
-        async with self._claim(run, space, name, conversation) as live:
-            thread = Thread(space, name)
+        async with self._claim(
+            Conversation(space, name, key, self._spec.address), run, text
+        ) as live:
+            if live is None:
+                return _ended(message)
             scope = f"{name}/{self._spec.fingerprint}"
-            return await self._work(message, run.within(conversation), live, thread, scope, opening)
+            thread = Thread(space, name)
+            return await self._work(message, run.within(key), live, thread, scope, opening)
+
+    def _claim(
+        self, conversation: Conversation, run: Run, text: str | None
+    ) -> AbstractAsyncContextManager[LiveRun | None]:
+        runs: LiveRuns = run.runtime.live
+        if conversation.key in run.claims:
+            # An enclosing agent holds it and waits for this one: waiting for it would never end.
+            outer = runs.get(conversation.key)
+            decisions = outer.decisions if outer else None
+            return nullcontext(LiveRun(self._spec.address, conversation.key, decisions))
+        memory = self._spec.memory
+        wait = 0.0 if memory is not None and memory.policy == "reject" else None
+        return claim(conversation, runs, wait=wait, text=text)
 
     async def _work(
         self,
@@ -82,14 +96,14 @@ class Agent:
         finally:
             limit.cancel()
 
-    def _answers(self, message: Message, running: LiveRun | None) -> bool:
+    async def _answers(self, message: Message, runs: LiveRuns, conversation: str) -> bool:
         """Whether the message answers a gated call; one that comes too late does as well."""
         gates = self._spec.gates
         authorization = gates.answered(message) if gates is not None else ""
         if gates is None or not authorization:
             return False
         allowed = gates.allows(message)
-        if running is None or not running.decisions.answer(authorization, allowed):
+        if not await runs.decide(conversation, authorization, allowed):
             _log.info(
                 "an answer found no call that waits for it",
                 block=self._spec.label,
@@ -98,16 +112,13 @@ class Agent:
             )
         return True
 
-    def _merges(
-        self, memory: MemorySpec, running: LiveRun | None, message: Message, opening: str
-    ) -> bool:
-        if memory.policy != "merge" or running is None or running.address != self._spec.address:
-            return False
+    def _handed_over(self, message: Message, opening: str) -> str:
+        """What a live run is given of a message."""
         files = self._spec.media.read(message, "ai-agent")
         if files.told:
             # A run takes files with its opening turn only; the model can at least ask for them.
             opening += f"\n[came with this message and cannot be shown now: {files.told}]"
-        return running.hand_over(opening)
+        return opening
 
     def _warn_of_another(self, running: LiveRun | None, name: str) -> None:
         if running is not None and running.address != self._spec.address:
@@ -118,34 +129,6 @@ class Agent:
                 other=running.address,
                 thread=name,
             )
-
-    @asynccontextmanager
-    async def _claim(
-        self, run: Run, space: Space, name: str, conversation: str
-    ) -> AsyncIterator[LiveRun]:
-        """Hold the conversation while the run lives: one run at a time, in all processes."""
-        runs: LiveRuns = run.runtime.live
-        if conversation in run.claims:
-            # An enclosing agent holds it and waits for this one: waiting for it would never end.
-            outer = runs.get(conversation)
-            yield LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
-            return
-        live = LiveRun(self._spec.address, conversation)
-        memory = self._spec.memory
-        wait = 0.0 if memory is not None and memory.policy == "reject" else None
-        # Before it has the conversation: a message that comes right behind must find it.
-        runs.offer(live)
-        try:
-            async with hold(
-                space,
-                PREFIX + name,
-                wait=wait,
-                on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
-            ):
-                runs.add(live)
-                yield live
-        finally:
-            runs.remove(live)
 
 
 def _ended(message: Message) -> Message:

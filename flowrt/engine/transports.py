@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowrt.engine.control import Alone, Control
 from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.transport import Transport
 
@@ -20,3 +21,13 @@ def transport_over(storage: Storage) -> Transport:
     from flowrt.engine.shared_transport import SharedTransport
 
     return SharedTransport(mail)
+
+
+def control_over(storage: Storage) -> Control:
+    """The other processes on the store, where it can reach them."""
+    mail = storage.mail()
+    if mail is None:
+        return Alone()
+    from flowrt.engine.shared_control import SharedControl
+
+    return SharedControl(mail)

@@ -1,10 +1,10 @@
 """What a store can do that carries messages between processes.
 
 A **box** is an ordered list of messages that several readers share. A message is *taken* by one
-reader, who *renews* it while it works and then *settles* it. What is neither renewed nor settled for
-`Terms.stale` seconds belongs to a reader that is gone: whoever asks next takes it over. A message
-that was taken `Terms.tries` times and never settled is *parked*: it waits for somebody who looks at
-it. A message that awaits a reply names the box of who asks and an id.
+reader, who *renews* it while it works and then *settles* it. What is neither renewed nor settled
+for `Terms.stale` seconds belongs to a reader that is gone: whoever asks next takes it over. A
+message that was taken `Terms.tries` times and never settled is *parked*: it waits for somebody who
+looks at it. A message that awaits a reply names the box of who asks and an id.
 
 Every method may raise `StoreUnavailable` or `StoreError`.
 """

@@ -1,7 +1,7 @@
 """Messages in Redis or Valkey (6.2 and newer), beside the keys of a `RedisStore`.
 
-What is where, and which scripts work on it: `flowrt.storage.mail.redis_scripts`. A reader that waits
-and a listener have connections of their own.
+What is where, and which scripts work on it: `flowrt.storage.mail.redis_scripts`. A reader that
+waits and a listener have connections of their own.
 """
 
 from __future__ import annotations
