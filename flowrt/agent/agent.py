@@ -54,14 +54,12 @@ class Agent:
             return _ended(message)
         self._warn_of_another(runs.get(key), name)
         space = run.storage.space(tier)
-        async with self._claim(
-            Conversation(space, name, key, self._spec.address), run, text
-        ) as live:
-            if live is None:
+        held = Conversation(space, name, key, self._spec.address)
+        async with self._claim(held, run, text) as claimed:
+            if claimed is None:
                 return _ended(message)
-            scope = f"{name}/{self._spec.fingerprint}"
-            thread = Thread(space, name)
-            return await self._work(message, run.within(key), live, thread, scope, opening)
+            scope, thread = f"{name}/{self._spec.fingerprint}", Thread(space, name)
+            return await self._work(message, run.within(key), claimed, thread, scope, opening)
 
     def _claim(
         self, conversation: Conversation, run: Run, text: str | None
