@@ -29,6 +29,12 @@ memory_app = typer.Typer(
     help="Look at what agents remember, and forget it.", rich_markup_mode=None, no_args_is_help=True
 )
 app.add_typer(memory_app, name="memory")
+queue_app = typer.Typer(
+    help="Look at messages that nobody could work, and try them again.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+app.add_typer(queue_app, name="queue")
 
 Config = Annotated[str, typer.Option("--config", help="A YAML file, or a directory of them.")]
 Flow = Annotated[
@@ -301,6 +307,54 @@ def memory_clear(
     from flowrt.cli.memory import clear_command
 
     _finish(debug, lambda: clear_command(config, thread, storage, env_file))
+
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="As `ls` shows them.")]
+All = Annotated[bool, typer.Option("--all", help="Every parked message.")]
+
+
+@queue_app.command("ls")
+def queue_ls(
+    config: Config,
+    storage: StorageUrl = None,
+    env_file: EnvFile = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the parked messages, the oldest first: id, where, when, why."""
+    from flowrt.cli.queue import ls_command
+
+    _finish(debug, lambda: ls_command(config, storage, env_file, as_json))
+
+
+@queue_app.command("retry")
+def queue_retry(
+    config: Config,
+    ids: Ids = None,
+    all_: All = False,
+    storage: StorageUrl = None,
+    env_file: EnvFile = None,
+    debug: Debug = False,
+) -> None:
+    """Put parked messages back in their queue, and print which."""
+    from flowrt.cli.queue import retry_command
+
+    _finish(debug, lambda: retry_command(config, storage, env_file, ids or [], all_))
+
+
+@queue_app.command("drop")
+def queue_drop(
+    config: Config,
+    ids: Ids = None,
+    all_: All = False,
+    storage: StorageUrl = None,
+    env_file: EnvFile = None,
+    debug: Debug = False,
+) -> None:
+    """Forget parked messages, and print which."""
+    from flowrt.cli.queue import drop_command
+
+    _finish(debug, lambda: drop_command(config, storage, env_file, ids or [], all_))
 
 
 def _finish(debug: bool, command: Callable[[], int]) -> None:
