@@ -30,7 +30,7 @@ class Reader:
     """Takes as many messages as have a listener, and holds each until its flow has ended.
 
     `open_` makes the box, and says from time to time that somebody reads it. `may_take` is awaited
-    before each message. `changed` is called when one has ended.
+    before each message. `own`: nobody else reads the box. `changed` is called when one has ended.
     """
 
     def __init__(
@@ -43,13 +43,15 @@ class Reader:
         terms: Terms,
         open_: Callable[[], Awaitable[None]],
         may_take: Callable[[], Awaitable[object]],
+        own: bool,
         changed: Callable[[], None],
     ) -> None:
         self.where = shown(box)
         self.waiting = 0
         """How many messages waited for a reader when it was last asked."""
         self._mail = mail
-        self._box = box
+        self.box = box
+        self.own = own
         self._handle = handle
         self._listeners = listeners
         self._terms = terms
@@ -81,7 +83,7 @@ class Reader:
         await _cancel(cut)
         try:
             # Also those whose delivery was under way when the reading was cancelled.
-            await self._mail.give_back(self._box, self._name)
+            await self._mail.give_back(self.box, self._name)
         except StoreError as error:
             _log.warning("messages were not put back, and are taken over later",
                          where=self.where, seconds=self._terms.stale, error=str(error))  # fmt: skip
@@ -101,7 +103,7 @@ class Reader:
         free = self._listeners - len(self._running)
         if self._loop.time() >= self._look_at:
             await self._open()
-            taken = await self._mail.take_over(self._box, self._name, count=free, terms=self._terms)
+            taken = await self._mail.take_over(self.box, self._name, count=free, terms=self._terms)
             self._look_at = self._loop.time() + self._terms.stale / 3
             self.waiting = taken.waiting
             for id_ in taken.parked:
@@ -112,7 +114,7 @@ class Reader:
                              where=self.where, messages=len(taken.deliveries))  # fmt: skip
                 return taken.deliveries
         wait = min(LONGEST_READ, self._terms.stale / 3)
-        return await self._mail.read(self._box, self._name, count=free, wait=wait)
+        return await self._mail.read(self.box, self._name, count=free, wait=wait)
 
     async def _work(self, delivery: Delivery) -> None:
         answer = await self._handle(json.loads(delivery.data))
@@ -121,12 +123,12 @@ class Reader:
             return
         data = encode_json(answer)
         await self._insist(
-            lambda: self._mail.settle(self._box, delivery, data),
+            lambda: self._mail.settle(self.box, delivery, data),
             "a message that is done is not acknowledged",
         )
 
     async def _park(self, delivery: Delivery, error: str) -> None:
-        full = await self._mail.park(self._box, delivery, error, self._terms)
+        full = await self._mail.park(self.box, delivery, error, self._terms)
         _log.warning("a message is parked: its flow failed", where=self.where, message=delivery.id)
         if full:
             _log.error("the oldest parked message was lost", most=self._terms.parked)
@@ -139,7 +141,7 @@ class Reader:
 
     async def _renew(self) -> None:
         await self._open()
-        for id_ in await self._mail.renew(self._box, self._name, list(self._running)):
+        for id_ in await self._mail.renew(self.box, self._name, list(self._running)):
             # It may have ended in between.
             if (task := self._running.get(id_)) is not None:
                 _log.error("a message was taken over; this run of it is cut off",

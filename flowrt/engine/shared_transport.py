@@ -93,7 +93,7 @@ class SharedTransport:
         open_ = partial(self._mail.subscribe, subject, name, lifetime)
         # Before the flows that may publish run: what they say is not to be missed.
         await open_()
-        reader = self._reader(box_of(subject, name), handle, listeners, open_)
+        reader = self._reader(box_of(subject, name), handle, listeners, open_, own=not shared)
 
         async def leave() -> None:
             lost = 0 if shared else await self._mail.unsubscribe(subject, name)
@@ -112,7 +112,13 @@ class SharedTransport:
         return _Subscribed(self._reader(box, answer, listeners, open_), self._readers, _nothing)
 
     def _reader(
-        self, box: str, handle: Answer, listeners: int, open_: Callable[[], Awaitable[None]]
+        self,
+        box: str,
+        handle: Answer,
+        listeners: int,
+        open_: Callable[[], Awaitable[None]],
+        *,
+        own: bool = False,
     ) -> Reader:
         self._retired = False
         reader = Reader(
@@ -122,7 +128,8 @@ class SharedTransport:
             listeners=listeners,
             terms=self._terms,
             open_=open_,
-            may_take=self._may_take,
+            may_take=_nothing if own else self._may_take,
+            own=own,
             changed=self._changed,
         )
         self._readers.add(reader)
@@ -138,7 +145,18 @@ class SharedTransport:
         self._questions.close()
 
     async def idle(self) -> None:
-        await self._until(lambda: not any(reader.busy for reader in self._readers))
+        try:
+            while True:
+                await self._until(lambda: not any(reader.busy for reader in self._readers))
+                # What only this process hears is lost when it stops.
+                if not [True for box in self._own_boxes() if await self._mail.length(box)]:
+                    return
+                await asyncio.sleep(_FIRST_WAIT)
+        except StoreError as error:
+            _log.error("what is left to hear is not known", error=str(error))
+
+    def _own_boxes(self) -> list[str]:
+        return [reader.box for reader in self._readers if reader.own]
 
     async def _may_take(self) -> None:
         # A flow that waits for an answer may wait for a queue that only this process works.
@@ -211,4 +229,4 @@ class _Subscribed:
 
 
 async def _nothing() -> None:
-    """A queue stays when its last consumer leaves."""
+    """A queue stays when its last consumer leaves; what only one hears, it may always take."""

@@ -311,3 +311,22 @@ async def test_redis_goes_away_under_load_and_nothing_is_lost(
     err = capsys.readouterr().err
     assert 1 == err.count("a message that is done is not acknowledged")
     assert "the store works again" in err
+
+
+async def test_what_only_a_process_that_stops_would_hear_is_heard_first(
+    redis_url: str, service: str
+) -> None:
+    async with replica(redis_url, service) as one:
+        heard: list[Payload] = []
+
+        async def hear(payload: Payload) -> None:
+            await asyncio.sleep(0.005)
+            heard.append(payload)
+
+        subscription = await one.transport.subscribe("t", hear, listeners=1, buffer=1)
+        for number in range(10):
+            await one.transport.publish("t", {"n": number})
+        one.transport.retire()
+        await one.transport.idle()
+        await stop(subscription)
+    assert [{"n": number} for number in range(10)] == heard

@@ -95,6 +95,10 @@ class Mail(Protocol):
         """Take the next messages, waiting `wait` seconds for the first."""
         ...
 
+    async def length(self, box: str) -> int:
+        """How many messages of a box are not settled."""
+        ...
+
     async def take_over(self, box: str, reader: str, *, count: int, terms: Terms) -> Taken:
         """Take messages of readers that are gone."""
         ...

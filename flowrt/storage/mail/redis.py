@@ -82,6 +82,12 @@ class RedisMail:
             return []
         return [self._delivery(entry) for _, entries in found or [] for entry in entries]
 
+    async def length(self, box: str) -> int:
+        await self._opened()
+        stream = self._stream(box)
+        length: int = await self._link.call(lambda: self._link.client().xlen(stream), again=True)
+        return length
+
     async def take_over(self, box: str, reader: str, *, count: int, terms: Terms) -> Taken:
         arguments = [round(terms.stale * 1000), count, terms.tries, encode_key(box), terms.parked]
         keys = [self._stream(box), self._parked]
