@@ -95,26 +95,42 @@ class Reader:
                 await self._freed.wait()
             await self._may_take()
             for delivery in await self._insist(self._next, "messages are not read"):
+                if delivery.id in self._running:
+                    # Not renewed while the store was away, and now taken over from ourselves.
+                    continue
                 task = asyncio.create_task(self._work(delivery), name=f"a message of {self.where}")
                 self._running[delivery.id] = task
                 task.add_done_callback(partial(self._ended, delivery.id))
 
     async def _next(self) -> list[Delivery]:
+        try:
+            return await self._taken_over() or await self._mail.read(
+                self.box,
+                self._name,
+                count=self._listeners - len(self._running),
+                wait=min(LONGEST_READ, self._terms.stale / 3),
+            )
+        except StoreError:
+            # Whoever holds messages could not renew them either, and is to have its chance first.
+            self._look_at = self._loop.time() + self._terms.stale / 2
+            raise
+
+    async def _taken_over(self) -> list[Delivery]:
+        """From time to time: messages of readers that are gone."""
+        if self._loop.time() < self._look_at:
+            return []
         free = self._listeners - len(self._running)
-        if self._loop.time() >= self._look_at:
-            await self._open()
-            taken = await self._mail.take_over(self.box, self._name, count=free, terms=self._terms)
-            self._look_at = self._loop.time() + self._terms.stale / 3
-            self.waiting = taken.waiting
-            for id_ in taken.parked:
-                _log.error("a message is parked: it was tried too often",
-                           where=self.where, message=id_, tries=self._terms.tries)  # fmt: skip
-            if taken.deliveries:
-                _log.warning("messages of a replica that is gone are taken over",
-                             where=self.where, messages=len(taken.deliveries))  # fmt: skip
-                return taken.deliveries
-        wait = min(LONGEST_READ, self._terms.stale / 3)
-        return await self._mail.read(self.box, self._name, count=free, wait=wait)
+        await self._open()
+        taken = await self._mail.take_over(self.box, self._name, count=free, terms=self._terms)
+        self._look_at = self._loop.time() + self._terms.stale / 3
+        self.waiting = taken.waiting
+        for id_ in taken.parked:
+            _log.error("a message is parked: it was tried too often",
+                       where=self.where, message=id_, tries=self._terms.tries)  # fmt: skip
+        if taken.deliveries:
+            _log.warning("messages of a replica that is gone are taken over",
+                         where=self.where, messages=len(taken.deliveries))  # fmt: skip
+        return taken.deliveries
 
     async def _work(self, delivery: Delivery) -> None:
         answer = await self._handle(json.loads(delivery.data))

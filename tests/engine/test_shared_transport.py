@@ -330,3 +330,41 @@ async def test_what_only_a_process_that_stops_would_hear_is_heard_first(
         await one.transport.idle()
         await stop(subscription)
     assert [{"n": number} for number in range(10)] == heard
+
+
+async def test_a_run_that_outlives_an_outage_is_not_begun_again(
+    tmp_path: Path, service: str
+) -> None:
+    server = RedisServer(tmp_path, appendfsync="always")
+    server.start()
+    try:
+        async with (
+            replica(server.url, service, stale=1.5) as one,
+            replica(server.url, service, stale=1.5) as two,
+        ):
+            begun, go = 0, asyncio.Event()
+
+            async def work(_: Payload) -> Payload:
+                nonlocal begun
+                begun += 1
+                await go.wait()
+                return {}
+
+            consumers = [
+                await each.transport.consume("q", work, listeners=2, buffer=1)
+                for each in (one, two)
+            ]
+            await one.transport.dispatch("q", {})
+            await until(lambda: begun == 1)
+            await asyncio.to_thread(server.stop)
+            await asyncio.sleep(2)
+            await asyncio.to_thread(server.start)
+            await asyncio.sleep(2)
+            go.set()
+            for each in (one, two):
+                await each.transport.idle()
+            assert 1 == begun
+            assert 0 == await one.mail.length("queue q")
+            await stop(*consumers)
+    finally:
+        server.stop()
