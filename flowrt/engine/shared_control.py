@@ -92,7 +92,8 @@ class SharedControl:
             await asyncio.wait(tasks)
 
     async def _listen(self) -> None:
-        if self._listening is None:
+        # Done where the event loop it was in has ended without a stop of the service.
+        if self._listening is None or self._listening.done():
             self._ready = asyncio.Event()
             self._listening = asyncio.create_task(self._hear_on(), name="listen to replicas")
         await self._ready.wait()

@@ -101,6 +101,8 @@ class RedisStore:
                 # Timed in `_call`: the library would use `wait_for`, which in Python 3.11 swallows
                 # a cancellation that comes together with the result.
                 socket_timeout=None,
+                # Who only listens would never notice a peer that vanished.
+                socket_keepalive=True,
                 protocol=2,
                 # The library's own default repeats writes, and tries a closed port for seconds.
                 # A connection that died while it lay idle is noticed and replaced before its use.

@@ -368,3 +368,18 @@ async def test_a_run_that_outlives_an_outage_is_not_begun_again(
             await stop(*consumers)
     finally:
         server.stop()
+
+
+async def test_what_leaves_the_service_is_heard_by_who_listens_right_then(
+    redis_url: str, service: str
+) -> None:
+    async with replica(redis_url, service) as one, replica(redis_url, service) as two:
+        heard: list[bytes] = []
+        ready = asyncio.Event()
+        listening = asyncio.create_task(two.mail.listen(["system:x"], ready.set, heard.append))
+        await ready.wait()
+        await one.transport.publish("system:x", {"n": 1})
+        await until(lambda: bool(heard))
+        listening.cancel()
+        await asyncio.wait([listening])
+    assert [b'{"n":1}'] == heard
