@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 
 from flowrt.agent.claim import Conversation, claim
 from flowrt.agent.events import AgentEvents
@@ -49,8 +51,9 @@ class Agent:
             return _ended(message)
         # Not before: a message that only stops a run, or answers it, has nothing to say.
         opening = opening_turn(message, self._spec.opening)
-        text = self._handed_over(message, opening) if memory.policy == "merge" else None
-        if text is not None and runs.hand_over(key, self._spec.address, text):
+        text = partial(self._handed_over, message, opening) if memory.policy == "merge" else None
+        # The text last: files are read for it.
+        if text and runs.get(key) and runs.hand_over(key, self._spec.address, text()):
             return _ended(message)
         self._warn_of_another(runs.get(key), name)
         space = run.storage.space(tier)
@@ -62,7 +65,7 @@ class Agent:
             return await self._work(message, run.within(key), claimed, thread, scope, opening)
 
     def _claim(
-        self, conversation: Conversation, run: Run, text: str | None
+        self, conversation: Conversation, run: Run, text: Callable[[], str] | None
     ) -> AbstractAsyncContextManager[LiveRun | None]:
         runs: LiveRuns = run.runtime.live
         if conversation.key in run.claims:

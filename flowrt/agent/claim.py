@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import NamedTuple
@@ -32,7 +32,11 @@ class Conversation(NamedTuple):
 
 @asynccontextmanager
 async def claim(
-    conversation: Conversation, runs: LiveRuns, *, wait: float | None, text: str | None
+    conversation: Conversation,
+    runs: LiveRuns,
+    *,
+    wait: float | None,
+    text: Callable[[], str] | None,
 ) -> AsyncIterator[LiveRun | None]:
     """Hold a conversation while its run lives, and be reachable from before on.
 
@@ -52,7 +56,7 @@ async def claim(
                 try:
                     await held.enter_async_context(conversation.holding(live, 0))
                 except ThreadBusy:
-                    if await _handed_over(live, runs, text):
+                    if await _handed_over(live, runs, text()):
                         yield None
                         return
                     await held.enter_async_context(conversation.holding(live, wait))
