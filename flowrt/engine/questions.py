@@ -7,14 +7,12 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from flowrt.engine.shared_reader import AGAIN, LONGEST_READ
 from flowrt.engine.transport import NobodyListens, Payload
 from flowrt.errors import StoreError
 from flowrt.ids import new_id
 from flowrt.observe.log import get_logger
 from flowrt.storage.mail.protocol import Mail, ReplyTo
-
-LONGEST_READ = 5.0
-AGAIN = 0.5
 
 _log = get_logger("flowrt.transport")
 

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from flowrt.engine.control import Take
+from flowrt.engine.shared_reader import AGAIN
 from flowrt.errors import StoreError
 from flowrt.ids import new_id
 from flowrt.observe.log import get_logger
@@ -15,8 +16,6 @@ from flowrt.storage.mail.protocol import Mail
 
 PATIENCE = 5.0
 """Seconds to wait for the answers of the others."""
-
-AGAIN = 0.5
 
 _ALL = "control"
 
