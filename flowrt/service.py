@@ -17,10 +17,10 @@ from flowrt.config.load import Config, load_config
 from flowrt.connectors.embeddings import memory_embeddings
 from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
-from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.run import Run, Watcher
 from flowrt.engine.streams import Streams
 from flowrt.engine.transport import Transport
+from flowrt.engine.transports import control_over, transport_over
 from flowrt.errors import CallError, ConfigError, Fault, FlowError, describe
 from flowrt.ids import new_id
 from flowrt.memory.memories import Memories
@@ -68,8 +68,9 @@ class Service:
         self.memories = memories or Memories(storage)
         self.memories.spawn = self.spawn
         self.clock: Clock = clock or SystemClock()
-        self.live = LiveRuns()
-        self.transport: Transport = LocalTransport()
+        self._control = control_over(storage)
+        self.live = LiveRuns(self._control)
+        self.transport: Transport = transport_over(storage)
         self.streams: dict[str, Streams] = {
             name: connector
             for name, connector in built.connectors.items()
@@ -138,6 +139,8 @@ class Service:
             for connector in self._built.connectors.values():
                 await connector.start()
                 starting.push_async_callback(connector.stop)
+            starting.push_async_callback(self._control.close)
+            starting.push_async_callback(self.transport.close)
             intake = Intake(self._built, self, trace, watcher)
             if sources:
                 await intake.start(starting, inner=True)
@@ -167,6 +170,7 @@ class Service:
 
     async def drain(self) -> None:
         """Wait for what is under way; what takes longer than the grace is cut off."""
+        self.transport.retire()
         try:
             async with asyncio.timeout(self._grace) as self._draining:
                 await self._quiet()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from flowrt.agent.agent_keeper import AgentKeeper
+from flowrt.agent.claim import Claim, Held, claim
 from flowrt.agent.conversation import Conversation, open_conversation
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.keeper import Keeper, ThreadKeeper
@@ -18,13 +20,12 @@ from flowrt.agent.prompt import opening_turn
 from flowrt.agent.session import Session
 from flowrt.agent.spec import AgentSpec, MemorySpec
 from flowrt.engine.run import Run
-from flowrt.errors import AgentError, ModelError, StoreError
+from flowrt.errors import AgentError, ModelError
 from flowrt.ids import new_id
 from flowrt.memory.agent_memory import working_key
 from flowrt.memory.transcript import PREFIX, Thread
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
-from flowrt.storage.lease import hold
 
 AGE_LIMIT = 900.0
 """Seconds after which a run is ended: a tool that never returns must not hold a thread for ever."""
@@ -61,21 +62,26 @@ class Agent:
             claimed = _Claimed(LiveRun(self._spec.address, ""), scope=f"run-{new_id()}")
             return await self._work(message, run, claimed, opening)
         name = memory.thread.key(message, "ai-agent memory threadId")
-        key = _key(memory, name)
+        key, runs = _key(memory, name), run.runtime.live
         conversation = f"{memory.tier}/{key}"
-        running = run.runtime.live.get(conversation)
         if memory.stop_when is not None and memory.stop_when.test(message):
-            if running is not None:
-                running.stop("stopped by a message")
+            await runs.stop(conversation, "stopped by a message")
             return _ended(message)
-        if self._answers(message, running):
+        if await self._answers(message, runs, conversation):
             return _ended(message)
         # Not before: a message that only stops a run, or answers it, has nothing to say.
         opening = opening_turn(message, self._spec.opening)
-        if self._merges(memory, running, message, opening):
+        wanted = Claim(run.storage.space(memory.tier), key, conversation, self._spec.address)
+        text = partial(self._handed_over, message, opening) if memory.policy == "merge" else None
+        # The text last: files are read for it.
+        if text and runs.get(conversation) and runs.hand_over(conversation, wanted.address, text()):
             return _ended(message)
-        self._warn_of_another(memory, running, name)
-        async with self._claim(run, memory, key, name, conversation) as claimed:
+        self._warn_of_another(memory, runs.get(conversation), name)
+        async with self._claim(run, memory, wanted, text) as held:
+            if held is None:
+                return _ended(message)
+            scope = f"{name}/{self._spec.fingerprint}"
+            claimed = _Claimed(held.live, name, scope, held.blind)
             return await self._work(message, run.within(conversation), claimed, opening)
 
     async def _work(
@@ -158,14 +164,14 @@ class Agent:
             return False
         return result is not None and result.stop
 
-    def _answers(self, message: Message, running: LiveRun | None) -> bool:
+    async def _answers(self, message: Message, runs: LiveRuns, conversation: str) -> bool:
         """Whether the message answers a gated call; one that comes too late does as well."""
         gates = self._spec.gates
         authorization = gates.answered(message) if gates is not None else ""
         if gates is None or not authorization:
             return False
         allowed = gates.allows(message)
-        if running is None or not running.decisions.answer(authorization, allowed):
+        if not await runs.decide(conversation, authorization, allowed):
             _log.info(
                 "an answer found no call that waits for it",
                 block=self._spec.label,
@@ -174,16 +180,13 @@ class Agent:
             )
         return True
 
-    def _merges(
-        self, memory: MemorySpec, running: LiveRun | None, message: Message, opening: str
-    ) -> bool:
-        if memory.policy != "merge" or running is None or running.address != self._spec.address:
-            return False
+    def _handed_over(self, message: Message, opening: str) -> str:
+        """What a live run is given of a message."""
         files = self._spec.media.read(message, "ai-agent")
         if files.told:
             # A run takes files with its opening turn only; the model can at least ask for them.
             opening += f"\n[came with this message and cannot be shown now: {files.told}]"
-        return running.hand_over(opening)
+        return opening
 
     def _warn_of_another(self, memory: MemorySpec, running: LiveRun | None, name: str) -> None:
         # Blocks of one agentId are one agent and mean to share.
@@ -196,40 +199,22 @@ class Agent:
                 thread=name,
             )
 
-    @asynccontextmanager
-    async def _claim(
-        self, run: Run, memory: MemorySpec, key: str, name: str, conversation: str
-    ) -> AsyncIterator[_Claimed]:
-        """Hold the conversation while the run lives: one run at a time, in all processes."""
-        live = LiveRun(self._spec.address, conversation)
-        claimed = _Claimed(live, name, f"{name}/{self._spec.fingerprint}")
+    def _claim(
+        self, run: Run, memory: MemorySpec, wanted: Claim, text: Callable[[], str] | None
+    ) -> AbstractAsyncContextManager[Held | None]:
         runs: LiveRuns = run.runtime.live
-        if conversation in run.claims:
+        if wanted.conversation in run.claims:
             # An enclosing agent holds it and waits for this one: waiting for it would never end.
-            outer = runs.get(conversation)
-            inner = LiveRun(self._spec.address, conversation, outer.decisions if outer else None)
-            yield replace(claimed, live=inner)
-            return
-        async with AsyncExitStack() as held:
-            # Before it has the conversation: a message that comes right behind must find it.
-            runs.offer(live)
-            held.callback(runs.remove, live)
-            try:
-                await held.enter_async_context(
-                    hold(
-                        run.storage.space(memory.tier),
-                        key,
-                        wait=0.0 if memory.policy == "reject" else None,
-                        on_lost=lambda: live.stop("the conversation's lease was lost", hard=True),
-                    )
-                )
-            except StoreError as error:
-                if memory.remember is None:
-                    raise
-                # Nothing can be read, so nothing will be written: there is nothing to hold.
-                claimed = replace(claimed, blind=str(error))
-            runs.add(live)
-            yield claimed
+            outer = runs.get(wanted.conversation)
+            decisions = outer.decisions if outer else None
+            return nullcontext(Held(LiveRun(wanted.address, wanted.conversation, decisions)))
+        return claim(
+            wanted,
+            runs,
+            wait=0.0 if memory.policy == "reject" else None,
+            text=text,
+            may_be_blind=memory.remember is not None,
+        )
 
 
 def _key(memory: MemorySpec, thread: str) -> str:

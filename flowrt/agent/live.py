@@ -1,7 +1,8 @@
 """Runs that are under way on a conversation, so that others can reach them.
 
 A conversation is a tier and a thread. `threadPolicy: merge` hands a message to the live run,
-`stopWhen` stops it and `authorizeId` answers its gated calls; all reach the runs of this process.
+`stopWhen` stops it and `authorizeId` answers its gated calls; where the service has a `Control`,
+also in another process.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from flowrt.agent.gates import Decisions
+from flowrt.engine.control import Alone, Control
 
 T = TypeVar("T")
 
@@ -123,14 +125,68 @@ class LiveRun:
 
 
 class LiveRuns:
-    """The live runs of one service, by conversation."""
+    """The live runs of one service, by conversation: those here, and the way to those elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: Control | None = None) -> None:
         self._runs: dict[str, LiveRun] = {}
+        self._control = control or Alone()
 
     def get(self, conversation: str) -> LiveRun | None:
-        """The run that works this conversation now, or will next."""
+        """The run of this process that works this conversation now, or will next."""
         return self._runs.get(conversation)
+
+    async def be_reachable(self) -> None:
+        """Have other processes reach the runs here."""
+        await self._control.serve(self._take)
+
+    async def stop(self, conversation: str, reason: str) -> bool:
+        """Stop the run on a conversation; whether there was one."""
+        stopped = self._stop(conversation, reason)
+        # Also then: the run here may be one that waits for the one elsewhere.
+        question = {"do": "stop", "conversation": conversation, "reason": reason}
+        return await self._control.ask(question) or stopped
+
+    async def decide(self, conversation: str, authorization: str, allowed: bool) -> bool:
+        """Answer a gated call of the run on a conversation; False where none waits for it."""
+        if self._decide(conversation, authorization, allowed):
+            return True
+        question = {"do": "decide", "conversation": conversation}
+        return await self._control.ask(question | {"id": authorization, "allowed": allowed})
+
+    def hand_over(self, conversation: str, address: str, *texts: str) -> bool:
+        """Give messages to the run of a block here; False where it takes none of them."""
+        run = self._runs.get(conversation)
+        if run is None or run.address != address:
+            return False
+        return all(run.hand_over(text) for text in texts)
+
+    async def hand_over_elsewhere(self, conversation: str, address: str, *texts: str) -> bool:
+        """Give messages to the run of a block in another process; all or none of them."""
+        question = {"do": "hand over", "conversation": conversation}
+        return await self._control.ask(question | {"address": address, "texts": list(texts)})
+
+    def _take(self, question: dict[str, Any]) -> bool:
+        """Do what another process asks for."""
+        conversation = question["conversation"]
+        match question["do"]:
+            case "stop":
+                return self._stop(conversation, question["reason"])
+            case "decide":
+                return self._decide(conversation, question["id"], question["allowed"])
+            case "hand over":
+                return self.hand_over(conversation, question["address"], *question["texts"])
+        # A replica of a newer version.
+        return False
+
+    def _stop(self, conversation: str, reason: str) -> bool:
+        run = self._runs.get(conversation)
+        if run is not None:
+            run.stop(reason)
+        return run is not None
+
+    def _decide(self, conversation: str, authorization: str, allowed: bool) -> bool:
+        run = self._runs.get(conversation)
+        return run is not None and run.decisions.answer(authorization, allowed)
 
     def answer(self, authorization: str, allowed: bool) -> bool:
         """Answer a gated call of whichever run waits for it; False where none does."""

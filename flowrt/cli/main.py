@@ -14,6 +14,7 @@ import typer
 
 from flowrt.cli.memory.commands import memory_app
 from flowrt.cli.options import AsJson, Config, Debug, EnvFile, Flow, StorageUrl, finish
+from flowrt.cli.queue.commands import queue_app
 from flowrt.cli.slack.commands import slack_app
 
 EXIT_CODES = """Exit codes: 0 done or dropped; 1 the flow failed; 2 the file or the call is wrong;
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(memory_app, name="memory")
 app.add_typer(slack_app, name="slack")
+app.add_typer(queue_app, name="queue")
 
 
 @app.command()

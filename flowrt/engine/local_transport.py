@@ -176,7 +176,7 @@ class LocalTransport:
         return await job.answer
 
     async def subscribe(
-        self, subject: str, receive: Receive, *, listeners: int, buffer: int
+        self, subject: str, receive: Receive, *, listeners: int, buffer: int, shared: str = ""
     ) -> _Listeners:
         async def handle(payload: Payload) -> Payload:
             await receive(payload)
@@ -214,6 +214,12 @@ class LocalTransport:
         for queue in (*self._queues.values(), *topics):
             counts[queue.what] = counts.get(queue.what, 0) + queue.waiting
         return counts
+
+    def retire(self) -> None:
+        """Nothing changes: what waits here can be done by nobody else, and not later."""
+
+    async def close(self) -> None:
+        """Nothing is left to do: the last consumer to stop has told those who wait."""
 
     async def idle(self) -> None:
         # An event of this call: the next may be made in another event loop.

@@ -61,9 +61,12 @@ class Transport(Protocol):
         ...
 
     async def subscribe(
-        self, subject: str, receive: Receive, *, listeners: int, buffer: int
+        self, subject: str, receive: Receive, *, listeners: int, buffer: int, shared: str = ""
     ) -> Subscription:
-        """Receive a copy of every message of a topic: `listeners` at a time, `buffer` waiting."""
+        """Receive a copy of every message of a topic: `listeners` at a time, `buffer` waiting.
+
+        Those of all processes that subscribe under one `shared` name get one copy between them.
+        """
         ...
 
     async def consume(
@@ -74,6 +77,17 @@ class Transport(Protocol):
 
     def waiting(self) -> dict[str, int]:
         """How many messages wait for a listener of this process, by queue and topic."""
+        ...
+
+    def retire(self) -> None:
+        """The service stops: take no more of what others can do, or can be done later.
+
+        What the flows under way here wait for is still taken. A new subscription ends it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """The service has stopped: whoever waits for an answer is told that none will come."""
         ...
 
     async def idle(self) -> None:

@@ -24,13 +24,18 @@ class EventsSettings(Settings):
     listeners: int | None = Field(
         default=None, ge=1, description="Messages at a time; unset, the flow's `workers`, else 8."
     )
+    once: bool = Field(
+        default=False,
+        description="Of several replicas on one Redis one takes each message, not every one.",
+    )
 
 
 class Events(Source[EventsSettings]):
     """Sends a flow a copy of every message that `publish-event` publishes to a subject.
 
     As many messages as the flow's `buffer` says may wait; then publishers wait too. A flow that
-    fails leaves a log line: nobody waits for its result.
+    fails leaves a log line: nobody waits for its result. Each replica gets the message, unless
+    `once` is set.
 
     ```yaml
     source:
@@ -60,6 +65,7 @@ class Events(Source[EventsSettings]):
             receive,
             listeners=self.settings.listeners or self.site.workers or LISTENERS,
             buffer=self.site.buffer,
+            shared=self.site.flow if self.settings.once else "",
         )
 
     async def stop(self) -> None:

@@ -29,6 +29,9 @@ from flowrt.storage.encoding import (
     kind_name,
     lifetime,
 )
+from flowrt.storage.mail import redis_scripts as mail_scripts
+from flowrt.storage.mail.redis import RedisMail
+from flowrt.storage.mail.redis_link import RedisLink
 from flowrt.storage.protocol import Key, Log, Page, Stored
 from flowrt.storage.redis_lease import RedisLease
 from flowrt.storage.redis_url import check_url, mask_url
@@ -37,6 +40,9 @@ T = TypeVar("T")
 
 CONNECTIONS = 32
 """Connections a process keeps at most; further commands wait for one."""
+
+WAITING_CONNECTIONS = 1024
+"""Connections at most that wait for messages: one for each source that hears or works them."""
 
 CONNECT_SECONDS, COMMAND_SECONDS = 2.0, 10.0
 
@@ -61,6 +67,7 @@ class RedisStore:
         self._address = url
         self._durable = durable
         self._client: Any = None
+        self._waiting: Any = None
         self._scripts: dict[str, Any] = {}
         self._releasing: set[asyncio.Task[None]] = set()
 
@@ -68,9 +75,9 @@ class RedisStore:
         """Connect, and warn once where what is stored may be dropped."""
         if self._client is not None:
             return
-        client = self._connect()
-        self._client = client
-        texts = scripts.ALL | agent_scripts.ALL
+        client = self._connect(CONNECTIONS)
+        self._client, self._waiting = client, self._connect(WAITING_CONNECTIONS)
+        texts = scripts.ALL | agent_scripts.ALL | mail_scripts.ALL
         self._scripts = {name: client.register_script(text) for name, text in texts.items()}
         try:
             await self._call(lambda: client.ping(), again=True)
@@ -80,7 +87,7 @@ class RedisStore:
             await self.close()
             raise
 
-    def _connect(self) -> Any:
+    def _connect(self, most: int) -> Any:
         from redis.asyncio import BlockingConnectionPool, Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
@@ -88,12 +95,14 @@ class RedisStore:
         try:
             pool = BlockingConnectionPool.from_url(
                 self._address,
-                max_connections=CONNECTIONS,
+                max_connections=most,
                 timeout=COMMAND_SECONDS,
                 socket_connect_timeout=CONNECT_SECONDS,
                 # Timed in `_call`: the library would use `wait_for`, which in Python 3.11 swallows
                 # a cancellation that comes together with the result.
                 socket_timeout=None,
+                # Who only listens would never notice a peer that vanished.
+                socket_keepalive=True,
                 protocol=2,
                 # The library's own default repeats writes, and tries a closed port for seconds.
                 # A connection that died while it lay idle is noticed and replaced before its use.
@@ -107,6 +116,11 @@ class RedisStore:
         """The record of agents in the same database, over the same connections."""
         return RedisAgentStore(self._script, self._rewrite_file)
 
+    def mail(self, service: str, opened: Callable[[], Awaitable[Any]]) -> RedisMail:
+        """The messages of a service, in the same database."""
+        link = RedisLink(self._script, self._call, lambda: self._client, lambda: self._waiting)
+        return RedisMail(service, link, opened)
+
     async def close(self) -> None:
         """Finish the releases under way and close all connections."""
         client = self._client
@@ -114,8 +128,9 @@ class RedisStore:
             return
         if self._releasing:
             await asyncio.wait(self._releasing)
-        self._client = None
+        waiting, self._client, self._waiting = self._waiting, None, None
         await client.aclose(close_connection_pool=True)
+        await waiting.aclose(close_connection_pool=True)
 
     async def _call(self, command: Callable[[], Awaitable[T]], *, again: bool = False) -> T:
         from redis import exceptions

@@ -19,6 +19,7 @@ from flowrt.storage.protocol import KeyValue, Lease, Log, Page, Stored
 
 if TYPE_CHECKING:
     from flowrt.storage.agents.protocol import AgentStore
+    from flowrt.storage.mail.protocol import Mail
 
 DEFAULT_URL = "sqlite:.flowrt/state.db"
 NAMESPACES = ("user", "system", "user_volatile", "system_volatile")
@@ -65,6 +66,7 @@ class Storage:
     """The two stores of a service. They open on first use and close with the service."""
 
     def __init__(self, service: str, persistent: KeyValue, volatile: KeyValue) -> None:
+        self._service = service
         self._persistent = Tier(persistent)
         self._volatile = Tier(volatile)
         # Escaped, so that the service `a/user` is not the namespace `user` of the service `a`.
@@ -113,6 +115,15 @@ class Storage:
         Raises `CallError` where the store keeps none, as one of others may.
         """
         return (self._volatile if volatile else self._persistent).agents()
+
+    def mail(self) -> Mail | None:
+        """The messages of the service in the persistent store; None where it carries none."""
+        return self._persistent.mail(self._service)
+
+    @property
+    def url(self) -> str:
+        """Where the persistent store is, password masked."""
+        return self._persistent.url
 
     async def open(self) -> None:
         """Open both now rather than on first use, so that a missing store is found at the start."""
@@ -171,6 +182,18 @@ class Tier:
                 "redis://HOST:PORT/DB or memory:"
             )
         return OpeningAgents(self.store, self._store.agents())
+
+    def mail(self, service: str) -> Mail | None:
+        """The messages of a service in the store, which they open on first use."""
+        from flowrt.storage.mail.protocol import KeepsMail
+
+        store = self._store
+        return store.mail(service, self.store) if isinstance(store, KeepsMail) else None
+
+    @property
+    def url(self) -> str:
+        """Where the store is, password masked."""
+        return self._store.url
 
     async def _open(self) -> None:
         try:

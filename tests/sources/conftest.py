@@ -1,11 +1,13 @@
-"""The blocks of `tests.blocks.chains`, fresh for each test."""
+"""The blocks of `tests.blocks.chains`, fresh for each test, and what carries messages."""
 
 from __future__ import annotations
 
 import pytest
 
 from flowrt.engine import registry
+from flowrt.ids import new_id
 from tests.blocks import chains
+from tests.sources import serving
 from tests.sources.gate import Gate
 
 
@@ -13,3 +15,11 @@ from tests.sources.gate import Gate
 def test_blocks() -> None:
     chains.register()
     registry.blocks.add("test-gate", Gate)
+
+
+@pytest.fixture(params=["memory", "redis"])
+def carried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages go inside of the process, or over Redis."""
+    if request.param == "redis":
+        url = request.getfixturevalue("redis_url")
+        monkeypatch.setattr(serving, "carrier", serving.Carrier(url, f"test {new_id()}"))

@@ -14,7 +14,9 @@ from flowrt.message import Outcome
 from flowrt.observe.trace import Trace
 from tests.blocks.chains import BROKEN, NOTE, RAW, Note, payload, run, variable
 from tests.services import load
-from tests.sources.serving import document, flow, listening, serving
+from tests.sources.serving import IN_PROCESS, document, flow, listening, serving
+
+pytestmark = pytest.mark.usefixtures("carried")
 
 PUBLISH = {"type": "publish-event", "subject": '"news"'}
 NEWS = listening("events", "news")
@@ -68,12 +70,14 @@ async def test_the_subject_is_computed(tmp_path: Path) -> None:
     assert ["a", "b", "b"] == sorted(seen.body["kind"] for seen in Note.seen)
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("subject", ["null", '""', '" "'])
 async def test_a_subject_that_is_none_is_an_error(tmp_path: Path, subject: str) -> None:
     error = (await run(tmp_path, [{"type": "publish-event", "subject": subject}])).error
     assert "publish-event subject is missing" in str(error)
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("subject", ['"news"', '"system:deployed"'])
 async def test_an_event_that_nobody_hears_leaves_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], subject: str
@@ -86,6 +90,7 @@ async def test_an_event_that_nobody_hears_leaves_one_line(
     assert subject.strip('"') in record["reason"]
 
 
+@IN_PROCESS
 async def test_invoke_starts_no_source(tmp_path: Path) -> None:
     service = load(tmp_path, document(flow("main", PUBLISH), flow("a", NOTE, source=NEWS)))
     async with service:
@@ -129,6 +134,7 @@ async def test_one_trace_id_follows_the_message(tmp_path: Path) -> None:
     assert ["a"] == [record["flow"] for record in records if record["kind"] == "source.receive"]
 
 
+@IN_PROCESS
 async def test_the_same_service_listens_again_after_a_stop(tmp_path: Path) -> None:
     service = load(tmp_path, document(flow("main", PUBLISH), flow("a", NOTE, source=NEWS)))
     for _ in range(2):
@@ -138,6 +144,7 @@ async def test_the_same_service_listens_again_after_a_stop(tmp_path: Path) -> No
     assert 2 == len(Note.seen)
 
 
+@IN_PROCESS
 @pytest.mark.parametrize(
     ("source", "text"),
     [
@@ -164,6 +171,7 @@ async def test_a_source_may_be_named_in_place_of_a_connector(tmp_path: Path) -> 
     assert 1 == len(Note.seen)
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("key", ["type", "connector"])
 async def test_a_source_that_is_not_installed_loads_and_is_not_served(
     tmp_path: Path, key: str

@@ -28,7 +28,9 @@ from tests.blocks.chains import (
     variable,
 )
 from tests.services import flows, load
-from tests.sources.serving import flow, listening, serving
+from tests.sources.serving import IN_PROCESS, flow, listening, serving
+
+pytestmark = pytest.mark.usefixtures("carried")
 
 JOBS = listening("queue", "jobs")
 SEND = {"type": "queue-dispatch", "subject": '"jobs"'}
@@ -99,6 +101,7 @@ async def test_a_worker_that_takes_too_long_is_cancelled_and_its_sender_told(
     assert 1 == Hang.cancelled
 
 
+@IN_PROCESS
 async def test_a_job_is_done_once_whoever_competes_for_it(tmp_path: Path) -> None:
     async with serving(
         tmp_path,
@@ -111,6 +114,7 @@ async def test_a_job_is_done_once_whoever_competes_for_it(tmp_path: Path) -> Non
     assert list(range(100)) == sorted(seen.body for seen in Note.seen)
 
 
+@IN_PROCESS
 @pytest.mark.parametrize(
     ("settings", "more", "most"),
     [({"listeners": 2}, {"workers": 5}, 2), ({}, {"workers": 3}, 3), ({}, {}, 8)],
@@ -132,6 +136,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
+@IN_PROCESS
 async def test_a_sender_waits_while_the_queue_is_full(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +154,7 @@ async def test_a_sender_waits_while_the_queue_is_full(
         await asyncio.wait(sends)
 
 
+@IN_PROCESS
 async def test_what_is_under_way_is_finished_before_the_service_stops(tmp_path: Path) -> None:
     """Also what a job sends on to a queue that stands before its own in the file."""
     on = {"type": "queue-dispatch", "subject": '"more"'}
@@ -163,6 +169,7 @@ async def test_what_is_under_way_is_finished_before_the_service_stops(tmp_path: 
     assert 30 == len(Note.seen)
 
 
+@IN_PROCESS
 async def test_what_takes_longer_than_the_grace_is_cut_off_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +185,7 @@ async def test_what_takes_longer_than_the_grace_is_cut_off_and_named(
     assert 1 == Hang.cancelled
 
 
+@IN_PROCESS
 async def test_who_waits_for_an_answer_is_told_that_the_service_stops(tmp_path: Path) -> None:
     async with serving(
         tmp_path, flow("main", ASK), flow("worker", HANG, source=JOBS), grace=0.01
@@ -187,6 +195,7 @@ async def test_who_waits_for_an_answer_is_told_that_the_service_stops(tmp_path: 
     assert "the consumer stopped before its answer" in str((await asking).error)
 
 
+@IN_PROCESS
 async def test_a_caller_that_gives_up_withdraws_what_nobody_has_begun(tmp_path: Path) -> None:
     source = listening("queue", "jobs", listeners=1)
     async with serving(
@@ -200,6 +209,7 @@ async def test_a_caller_that_gives_up_withdraws_what_nobody_has_begun(tmp_path: 
     assert [0] == [seen.body for seen in Note.seen]
 
 
+@IN_PROCESS
 async def test_a_job_that_nobody_will_do_leaves_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,17 +218,20 @@ async def test_a_job_that_nobody_will_do_leaves_a_line(
     assert ("a message was lost", "warning") == (line["event"], line["level"])
 
 
+@IN_PROCESS
 async def test_an_answer_that_nobody_will_give_is_not_waited_for(tmp_path: Path) -> None:
     error = str((await run(tmp_path, [ASK])).error)
     assert "queue 'jobs' has no listener" in error
     assert "`invoke` starts no sources" in error
 
 
+@IN_PROCESS
 async def test_a_queue_does_not_leave_the_service(tmp_path: Path) -> None:
     chain = [{"type": "queue-dispatch", "subject": '"system:jobs"'}]
     assert "use publish-event" in str((await run(tmp_path, chain)).error)
 
 
+@IN_PROCESS
 async def test_a_failed_job_that_nobody_waits_for_leaves_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,6 +242,7 @@ async def test_a_failed_job_that_nobody_waits_for_leaves_a_line(
     assert ["a job failed"] == [line["event"] for line in told(capsys)]
 
 
+@IN_PROCESS
 def test_a_timeout_without_an_answer_to_wait_for_does_not_load(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="timeout needs awaitReply") as caught:
         load(tmp_path, flows(main=[{**SEND, "timeout": "5s"}]))
