@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -42,7 +43,7 @@ class SharedTransport:
         self._waiting: set[asyncio.Event] = set()
         self._questions = Questions(mail, self._changed)
         self._retired = False
-        self._full: set[str] = set()
+        self._full: Counter[str] = Counter()
 
     async def publish(self, subject: str, payload: Payload) -> None:
         data = encode_json(payload)
@@ -191,14 +192,19 @@ class SharedTransport:
 
     async def _with_room(self, box: str, sent: Callable[[], Awaitable[bool]]) -> None:
         """Send until there is room. Asked again and again: who makes it may be another process."""
-        pause = _FIRST_WAIT
-        while not await sent():
-            if box not in self._full:
-                self._full.add(box)
-                _log.warning("senders wait: the buffer is full", where=shown(box))
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            pause = min(_LONGEST_WAIT, pause * 1.5)
-        self._full.discard(box)
+        if await sent():
+            return
+        # Once, and again after none waited.
+        if not self._full[box]:
+            _log.warning("senders wait: the buffer is full", where=shown(box))
+        self._full[box] += 1
+        try:
+            pause = _FIRST_WAIT
+            while not await sent():
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+                pause = min(_LONGEST_WAIT, pause * 1.5)
+        finally:
+            self._full[box] -= 1
 
     async def _withdraw(self, box: str, id_: str) -> None:
         try:
