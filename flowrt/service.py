@@ -14,7 +14,6 @@ from flowrt.agent.live import LiveRuns
 from flowrt.clock import Clock, SystemClock
 from flowrt.config.faults import nearest
 from flowrt.config.load import Config, load_config
-from flowrt.connectors.embeddings import memory_embeddings
 from flowrt.engine.build import Built, build
 from flowrt.engine.intake import Intake
 from flowrt.engine.run import Run, Watcher
@@ -32,6 +31,7 @@ from flowrt.storage.tiers import Storage
 
 if TYPE_CHECKING:
     from flowrt.engine.debug import DebugPlan, Probe
+    from flowrt.llm.embedding import EmbeddingModel
 
 GRACE = 10.0
 """Seconds that `stop` waits for what is under way before it cancels it."""
@@ -44,6 +44,15 @@ class Result:
     outcome: Outcome
     message: Message | None = None
     error: FlowError | None = None
+
+
+def _embeddings(built: Built, environ: Mapping[str, str]) -> EmbeddingModel | None:
+    if not environ.get("FLOWRT_EMBEDDINGS"):
+        return None
+    # Here: few deployments name one, and every start would pay for it.
+    from flowrt.connectors.embeddings import memory_embeddings
+
+    return memory_embeddings(built.connectors, environ)
 
 
 class Service:
@@ -109,7 +118,7 @@ class Service:
         built = build(config, faults)
         tiers = Storage.from_urls(config.name, storage, volatile, environ=environ)
         environ = os.environ if environ is None else environ
-        embeds = memory_embeddings(built.connectors, environ)
+        embeds = _embeddings(built, environ)
         memories = Memories.from_environ(tiers, environ, embeds)
         return cls(config, built, tiers, memories=memories, clock=clock)
 
