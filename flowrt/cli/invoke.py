@@ -135,6 +135,8 @@ def _print(result: Result, *, whole: bool) -> int:
         say(str(result.error))
         return FAILED
     if result.message is None:
+        # An empty terminal says nothing of why it is empty.
+        say("the message was dropped")
         return DONE
     out = result.message.to_json() if whole else result.message.body
     print(json.dumps(out, ensure_ascii=False, allow_nan=False))

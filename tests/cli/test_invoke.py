@@ -43,7 +43,7 @@ def test_a_dropped_message_prints_nothing_and_is_no_failure(
 ) -> None:
     service_file(DROPPING)
     done = flowrt("invoke", "--config", "service.yaml")
-    assert (0, "") == (done.returncode, done.stdout)
+    assert (0, "", "the message was dropped\n") == (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -227,3 +227,14 @@ def test_secrets_of_the_environment_stay_out_of_errors(flowrt: Flowrt, service_f
     assert 1 == done.returncode
     assert "very-secret-value" not in done.stderr
     assert "[redacted]" in done.stderr
+
+
+@pytest.mark.parametrize("numbers", ['{"n": 10, "price": 10.0}', '{"n": 10.0, "price": 10}'])
+def test_numbers_from_standard_input_compare_as_on_a_number_line(
+    numbers: str, flowrt: Flowrt, service_file: Write
+) -> None:
+    """FB-85."""
+    told = "[body.n < 4.0, 4.0 > body.n, body.n == 10, 10.0 == body.n, body.price == 10]"
+    service_file(flows(main=[{"type": "set-payload", "value": told}]))
+    done = flowrt("invoke", "--config", "service.yaml", "--data", "-", stdin=numbers.encode())
+    assert [False, False, True, True, True] == json.loads(done.stdout)

@@ -46,6 +46,17 @@ async def test_a_request_becomes_a_message(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("numbers", ['{"n": 10, "price": 10.0}', '{"n": 10.0, "price": 10}'])
+async def test_numbers_of_a_request_compare_as_on_a_number_line(
+    numbers: str, tmp_path: Path
+) -> None:
+    """FB-85."""
+    told = payload("[body.n < 4.0, 4.0 > body.n, body.n == 10, 10.0 == body.n, body.price == 10]")
+    async with web(tmp_path, route("/", told)) as site:
+        answer = await site.post("/", json.loads(numbers))
+    assert [False, False, True, True, True] == answer.json()
+
+
 async def test_a_request_without_a_body_has_none_and_query_is_a_map_all_the_same(
     tmp_path: Path,
 ) -> None:
