@@ -89,13 +89,13 @@ class Agent:
     ) -> Message | None:
         events = AgentEvents(self._spec.events, message, run)
         live = claimed.live
-        limit = asyncio.get_running_loop().call_later(
-            AGE_LIMIT, lambda: live.stop(f"the run is older than {AGE_LIMIT:.0f} s", hard=True)
-        )
         keeper, conversation = self._keeper(message, run, events, claimed)
         session = Session(self._spec, message, run, events, keeper)
         tools = MemoryTools(conversation, session.source) if conversation is not None else None
         work = (run, session, events, live, claimed.scope, tools)
+        limit = asyncio.get_running_loop().call_later(
+            AGE_LIMIT, lambda: live.stop(f"the run is older than {AGE_LIMIT:.0f} s", hard=True)
+        )
         try:
             # Before anything is read: what no model can be shown fails the run here.
             files = self._spec.media.read(message, "ai-agent")
