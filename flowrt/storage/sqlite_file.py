@@ -17,6 +17,7 @@ from flowrt.storage.sqlite_schema import PAGE_BYTES, migrate, purge, scrub_is_du
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's transaction before it fails."""
 
+_CHECKPOINT_PAUSE = 0.02
 _LOG_PAGES = 4000
 _PURGED_AT_START = 1000
 
@@ -84,8 +85,13 @@ class SqliteFile:
         stay behind, and outlive the rows. Raises `StoreUnavailable` where another process reads on.
         """
         db.execute("VACUUM")
-        (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
+        until = time.monotonic() + BUSY_SECONDS
+        while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() < until:
+                # SQLite waits for readers, and not for somebody else's checkpoint: two processes
+                # that forget at once would each tell the other's as a failure of theirs.
+                time.sleep(_CHECKPOINT_PAUSE)
+                continue
             raise StoreUnavailable(
                 f"storage {self.url}: removed, but it may still be readable in {self.path}-wal: "
                 f"another process has been reading for {BUSY_SECONDS:.0f} s; remove it once more"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
 import subprocess
@@ -202,3 +203,22 @@ async def test_the_listings_are_ranges_of_an_index(path: Path) -> None:
                 plans += [row[3] for row in rows]
     assert plans
     assert [] == [plan for plan in plans if plan.startswith("SCAN") or "TEMP B-TREE" in plan]
+
+
+async def test_stores_that_forget_at_once_do_not_fail_each_other(path: Path) -> None:
+    """SQLite does not wait for another connection's checkpoint, only for its readers."""
+    first, second, third = SqliteStore(path), SqliteStore(path), SqliteStore(path)
+    async with opened(first), opened(second), opened(third):
+        for number in range(15):
+            stores = (first, second, third)
+            for index, store in enumerate(stores):
+                await store.agents().append_turns(
+                    Place("s", "a", f"t{index}", f"u{index}"), said("x")
+                )
+            removed = await asyncio.gather(
+                *(
+                    store.agents().forget_user("s", f"u{index}")
+                    for index, store in enumerate(stores)
+                )
+            )
+            assert [1, 1, 1] == [each.turns for each in removed], number
