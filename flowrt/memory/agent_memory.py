@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from flowrt.memory.search.recall import Found, Recall
 
 Context = Mapping[str, Any]
-MakeRecall = Callable[[AgentStore], "Recall"]
-"""Makes what searches a record."""
 
 
 class AgentMemory(Protocol):
@@ -157,7 +155,7 @@ def working_key(agent: str, thread: str) -> str:
 class StoredAgentMemory:
     """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`.
 
-    `recall` makes what searches the tier by meaning, and learns what is new as it is stored;
+    `recall` gives what searches the tier by meaning, and learns what is new as it is stored;
     without it, searches go by words.
     """
 
@@ -166,7 +164,7 @@ class StoredAgentMemory:
         storage: Storage,
         *,
         volatile: bool = False,
-        recall: MakeRecall | None = None,
+        recall: Callable[[], Recall] | None = None,
     ) -> None:
         self._storage = storage
         self._volatile = volatile
@@ -282,7 +280,7 @@ class StoredAgentMemory:
         if self._recall is None:
             from flowrt.memory.search.recall import Recall
 
-            self._recall = (self._make_recall or Recall)(self._record)
+            self._recall = self._make_recall() if self._make_recall else Recall(self._record)
         return self._recall
 
     def _learn(self, person: Person) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flowrt.errors import CallError, ModelError, StoreError
@@ -11,8 +12,8 @@ from flowrt.storage.tiers import Storage
 
 if TYPE_CHECKING:
     from flowrt.llm.embedding import EmbeddingModel
-    from flowrt.memory.agent_memory import AgentMemory, MakeRecall
-    from flowrt.memory.search.recall import Spawn
+    from flowrt.memory.agent_memory import AgentMemory
+    from flowrt.memory.search.recall import Recall, Spawn
 
 GROUP = "flowrt.memories"
 """The entry points among which the scheme of `FLOWRT_MEMORY` is looked up."""
@@ -44,6 +45,7 @@ class Memories:
         self._make = make
         self.embeds = embeds
         self._made: dict[bool, AgentMemory] = {}
+        self._recalls: dict[bool, Recall] = {}
         self.spawn: Spawn | None = None
         """Runs what is made in the background; set by the service."""
 
@@ -66,7 +68,9 @@ class Memories:
             from flowrt.memory.agent_memory import StoredAgentMemory
 
             memory: AgentMemory = StoredAgentMemory(
-                self._storage, volatile=volatile, recall=self._recall() if self.embeds else None
+                self._storage,
+                volatile=volatile,
+                recall=partial(self._recall, volatile, self.embeds) if self.embeds else None,
             )
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
@@ -79,21 +83,23 @@ class Memories:
         if self.embeds is None:
             return
         try:
-            await self._recall()(self._storage.agents()).renew(service)
+            await self._recall(False, self.embeds).renew(service)
         except (ModelError, StoreError) as error:
             _log.warning("memory could not be embedded anew", error=str(error))
 
-    def _recall(self) -> MakeRecall:
-        from flowrt.memory.search.meaning import Embedder
-        from flowrt.memory.search.recall import Recall
+    def _recall(self, volatile: bool, embeds: EmbeddingModel) -> Recall:
+        """What searches a tier: one, so that what was embedded anew is not indexed again."""
+        if volatile not in self._recalls:
+            from flowrt.memory.search.meaning import Embedder
+            from flowrt.memory.search.recall import Recall
 
-        assert self.embeds is not None
-        embedder = Embedder(self.embeds)
-        return lambda store: Recall(store, embedder, spawn=self.spawn)
+            record = self._storage.agents(volatile=volatile)
+            self._recalls[volatile] = Recall(record, Embedder(embeds), spawn=self.spawn)
+        return self._recalls[volatile]
 
     async def close(self) -> None:
         """Close what was made; the next use makes it again."""
-        made, self._made = self._made, {}
+        made, self._made, self._recalls = self._made, {}, {}
         for memory in made.values():
             await memory.close()
 
