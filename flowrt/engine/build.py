@@ -203,10 +203,7 @@ class Builder:
         if settings is None:
             return
         try:
-            connector = kind(declared.name, settings)
-            if self._stand_in is not None:
-                connector = self._stand_in(connector)
-            self.connectors[declared.name] = connector
+            self._put_in(kind(declared.name, settings))
         except ExpressionError as error:
             self.faults.append(Fault(table.position, table.path, str(error)))
 
@@ -264,7 +261,13 @@ class Builder:
             )
         settings = self._settings_of(kind.Settings, None, table)
         if settings is not None:
-            self.connectors[name] = kind(name, settings)
+            self._put_in(kind(name, settings))
+
+    def _put_in(self, connector: AnyConnector) -> None:
+        """Give blocks and sources a connector by its name, or what stands in for it."""
+        if self._stand_in is not None:
+            connector = self._stand_in(connector)
+        self.connectors[connector.name] = connector
 
     def _refused(self, refusal: Refusal) -> None:
         if refusal.found:

@@ -100,17 +100,21 @@ def packed(vector: Sequence[float]) -> bytes:
 async def fill(store: AgentStore, embedder: Embedder, index: PersonIndex) -> None:
     """Make the vectors that a person's turns and facts still want, and store them.
 
-    Of an index that is built anew meanwhile, the rest is left to whoever asks next.
+    Of an index that is built anew meanwhile, the rest is left to whoever asks next. What is asked
+    for while this works is made by it as well: the question came with something new.
     """
     if index.filling:
+        index.asked_again = True
         return
-    index.filling = True
+    index.filling = index.asked_again = True
     try:
         identity = await embedder.identity()
-        async with index.lock:
-            await index.refresh(store)
-            await index.follow_vectors(store, *identity, again=True)
-        await _fill(store, embedder, index, index.generation)
+        while index.asked_again:
+            index.asked_again = False
+            async with index.lock:
+                await index.refresh(store)
+                await index.follow_vectors(store, *identity, again=True)
+            await _fill(store, embedder, index, index.generation)
     except ModelError as error:
         _log.warning(
             "memory could not be embedded; it is found by its words until the next search",

@@ -47,6 +47,7 @@ class PersonIndex:
         self.lock = asyncio.Lock()
         self.vectors: Vectors | None = None
         self.filling = False
+        self.asked_again = False
         self.generation = 0
         self._empty()
 

@@ -117,7 +117,9 @@ class Recall:
     def learn(self, person: Person) -> None:
         """Make the vectors of what is new about a person in the background, where any are made."""
         index = self._index(person)
-        if self._embedder and self._spawn and not index.filling:
+        if index.filling:
+            index.asked_again = True
+        elif self._embedder and self._spawn:
             self._spawn(fill(self._store, self._embedder, index), "memory vectors")
 
     async def embed(self, person: Person) -> None:

@@ -94,6 +94,30 @@ async def test_what_is_new_waits_and_is_found_by_meaning_once_it_is_embedded() -
     assert 3 == len((await store.vectors_of(ADA)).items)
 
 
+async def test_what_is_said_while_vectors_are_made_gets_one_too() -> None:
+    gate = asyncio.Event()
+
+    class Slow(Topics):
+        async def embed(self, *args: Any, **options: Any) -> Embeddings:
+            made = await super().embed(*args, **options)
+            await gate.wait()
+            return made
+
+    store, work = MemoryAgentStore(), Background()
+    recall = Recall(store, Embedder(model := Slow()), spawn=work.spawn)
+    await said(store, "a puppy")
+    recall.learn(ADA)
+    while "a puppy" not in model.sent:
+        gate.set()
+        await asyncio.sleep(0)
+    gate.clear()
+    await said(store, "a train")
+    recall.learn(ADA)
+    gate.set()
+    await work.done()
+    assert 2 == len((await store.vectors_of(ADA)).items)
+
+
 async def test_what_waits_is_ranked_by_its_words_meanwhile() -> None:
     store, work = MemoryAgentStore(), Background()
     recall = Recall(store, Embedder(Topics()), spawn=work.spawn)
