@@ -12,15 +12,21 @@ from flowrt.observe.log import Logger
 class Gate:
     """`workers` places to work and `buffer` places to wait; whoever finds neither is sent away.
 
-    Each of those is counted in a log line.
+    Each of those is counted in a log line, which says `full`.
     """
 
-    def __init__(self, workers: int, buffer: int, log: Logger) -> None:
+    def __init__(
+        self,
+        workers: int,
+        buffer: int,
+        log: Logger,
+        full: str = "requests were answered with 503: the flow is full",
+    ) -> None:
         self._workers = workers
         self._most = workers + buffer
         self._inside = 0
         self._places = asyncio.Semaphore(workers)
-        self._sent_away = Flood(log, "requests were answered with 503: the flow is full")
+        self._sent_away = Flood(log, full)
 
     @property
     def waiting(self) -> int:
