@@ -11,6 +11,7 @@ from flowrt.observe.log import get_logger
 from flowrt.sources.slack_intake import Intake
 from flowrt.sources.slack_requests import Requests
 from flowrt.sources.slack_settings import SlackSourceSettings
+from flowrt.sources.slack_socket import Socket
 
 if TYPE_CHECKING:
     from flowrt.engine.run import Runtime
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class Slack(Source[SlackSourceSettings]):
     """Sends a flow what people say to the app, each post once.
 
-    Every request is verified and answered at once, then the flow works. `vars.slack` is `{team,
+    Slack sends signed requests to a path, or, with `mode: socket`, messages over a connection that
+    the service opens. Each is answered at once, then the flow works. `vars.slack` is `{team,
     channel, user, ts, threadTs, threadId, isDirectMessage, mention, text}`, the body the event as
     `slack-event` makes it. The app's own posts, edits and deletions start nothing. Posts that came
     in are kept for two days, so that a restart or another replica does not answer them again.
@@ -34,21 +36,30 @@ class Slack(Source[SlackSourceSettings]):
 
     Settings = SlackSourceSettings
 
-    listens_on = "http"
+    @classmethod
+    def listens_on(cls, settings: SlackSourceSettings) -> str | None:
+        return "http" if settings.mode == "events" else None
 
     def __init__(self, settings: SlackSourceSettings, site: SourceSite) -> None:
         super().__init__(settings, site)
         assert isinstance(site.connector, SlackConnector)
         log = get_logger(f"flowrt.sources.{site.flow}")
         self._intake = Intake(settings, site, log)
-        assert isinstance(site.server, HttpConnector)
-        self._entrance = Requests(site.connector, site.server, self._intake, log)
+        self._entrance: Requests | Socket
+        if isinstance(site.server, HttpConnector):
+            self._entrance = Requests(site.connector, site.server, self._intake, log)
+        else:
+            self._entrance = Socket(site.connector, self._intake, log)
 
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         await self._entrance.start(deliver, runtime)
 
     async def stop(self) -> None:
         await self._entrance.stop()
+
+    @property
+    def not_ready(self) -> str:
+        return self._entrance.not_ready
 
     @property
     def waiting(self) -> int:

@@ -32,6 +32,8 @@ SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 class Requests:
     """An endpoint that verifies each request, and answers it at once."""
 
+    not_ready = ""
+
     def __init__(
         self, slack: SlackConnector, server: HttpConnector, intake: Intake, log: Logger
     ) -> None:
@@ -40,7 +42,7 @@ class Requests:
             raise Refusal(
                 (),
                 f"the source needs a signing secret, connector {slack.name!r} has none",
-                "give it `signingSecret`",
+                "give it `signingSecret`, or the source `mode: socket`",
             )
         if settings.http is not None and settings.http != server.name:
             raise Refusal(
