@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from flowrt.clock import SystemClock
+from flowrt.connectors.slack.socket_connection import LINGER, QUIET
 from flowrt.service import Service
 from flowrt.testing import FakeSlackAPI, SlackEvents
 from flowrt.testing.slack_api import APP_TOKEN, TOKEN
@@ -69,3 +72,10 @@ async def connected(
         yield SocketApp(service, slack)
     finally:
         await service.stop()
+
+
+class Hasty(SystemClock):
+    """A clock on which nobody waits between attempts to connect."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds if seconds in (QUIET, LINGER) else 0)
