@@ -51,7 +51,7 @@ class Socket:
     @property
     def not_ready(self) -> str:
         """Empty from the first connection on: what comes later is made up for."""
-        if self._mode is None or self._intake.is_open:
+        if self._mode is None or self._mode.reached:
             return ""
         return f"flow {self._intake.site.flow!r} has no connection to Slack yet"
 

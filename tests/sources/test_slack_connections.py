@@ -124,7 +124,7 @@ async def test_a_connection_that_falls_silent_is_replaced(
         assert await new.send(app.events.direct("hi")).settled()
         await app.settle()
     assert ["hi"] == app.texts
-    assert "nothing was heard for 30s" in capsys.readouterr().err
+    assert "a ping had no answer within 15s" in capsys.readouterr().err
 
 
 async def test_a_connection_on_which_nothing_happens_stays(
@@ -209,6 +209,7 @@ async def test_an_eleventh_connection_waits_until_there_is_room(
         others = [await session.ws_connect(await url(session, slack)) for _ in range(10)]
         await slack.sockets.opened(10)
         async with connected(tmp_path, slack=slack, clock=Hasty()) as app:
+            assert "no connection to Slack" in app.service.not_ready()
             await others[0].close()
             socket = await slack.sockets.opened(11)
             assert await socket.send(app.events.direct("hi")).settled()

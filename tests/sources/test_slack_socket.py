@@ -160,8 +160,9 @@ async def test_two_replicas_on_one_redis_answer_each_post_once(
         assert all(await asyncio.gather(*(each.settled() for each in sent)))
         for socket in (one, other):
             assert await socket.send(SILENT).settled()
-        while len(app.texts) < len(events):
-            await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            while len(app.texts) < len(events):
+                await asyncio.sleep(0)
     assert sorted(f"{number}" for number in range(40)) == sorted(app.texts)
 
 

@@ -97,7 +97,7 @@ class SlackConnector(Connector[SlackSettings]):
 
     async def start(self) -> None:
         # Imported at the first call: a quarter of a second that a flow without one does not pay.
-        for package in ("slack_sdk", "aiohttp", "markdown_it"):
+        for package in ("slack_sdk", "aiohttp", "markdown_it", "websockets"):
             if find_spec(package) is None:
                 raise ConnectorError(
                     f"connector {self.name!r}: slack needs {package}, which is not installed; "

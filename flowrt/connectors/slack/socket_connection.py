@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flowrt.clock import Clock
@@ -15,7 +16,7 @@ from flowrt.observe.flood import Flood
 from flowrt.observe.log import Logger
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession, ClientWebSocketResponse
+    from websockets.asyncio.client import ClientConnection
 
 Take = Callable[[dict[str, Any]], Awaitable[bool]]
 """Takes an envelope; whether it is to be acknowledged. Slack sends the others again."""
@@ -23,10 +24,7 @@ Take = Callable[[dict[str, Any]], Awaitable[bool]]
 DIALLING = 30.0
 """Seconds from the call to Slack's `hello`."""
 QUIET = 15.0
-"""Seconds without a frame after which a connection is pinged, and after as many again replaced.
-
-Slack pings more often than that. Its pongs may take longer than five seconds.
-"""
+"""Seconds between two pings, and for which a pong may be out: Slack's may take more than five."""
 LINGER = 30.0
 """Seconds that a connection is still read after its successor is there. Slack sends `warning` ten
 seconds before it closes one."""
@@ -36,54 +34,41 @@ MOST_WAITING = 1000
 """Envelopes that wait to be taken; Slack gives up on one after three seconds and sends it again."""
 
 
-async def dial(
-    session: ClientSession, url: str, proxy: str | None, clock: Clock, log: Logger
-) -> SocketConnection:
+async def dial(url: str, clock: Clock, log: Logger) -> SocketConnection:
     """A connection on which Slack has said `hello`. Raises `SlackFailure`."""
-    import aiohttp
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import InvalidStatus, WebSocketException
 
     try:
         async with asyncio.timeout(DIALLING):
-            socket = await session.ws_connect(
-                url,
-                proxy=proxy,
-                autoping=False,
-                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING),
+            socket = await connect(
+                url, compression=None, open_timeout=None, ping_interval=None, close_timeout=CLOSING
             )
             try:
-                hello = await _greeting(socket)
+                hello = _decoded(await socket.recv())
+                _check(hello)
             except BaseException:
                 await socket.close()
                 raise
     except TimeoutError:
         text = f"slack's WebSocket did not say hello within {DIALLING:g}s"
         raise SlackFailure(text, "timeout") from None
-    except aiohttp.WSServerHandshakeError as error:
-        # Not its own text: that has the URL, whose ticket is a secret.
-        text = f"slack's WebSocket was refused with status {error.status}"
+    except InvalidStatus as error:
+        text = f"slack's WebSocket was refused with status {error.response.status_code}"
         raise SlackFailure(text, "unreachable") from None
-    except (aiohttp.ClientError, OSError) as error:
-        text = f"slack's WebSocket was not reached: {error}"
-        raise SlackFailure(text, "unreachable") from error
+    except (WebSocketException, OSError) as error:
+        # Its type and not its text: that may have the URL, whose ticket is a secret.
+        text = f"slack's WebSocket was not reached: {type(error).__name__}"
+        raise SlackFailure(text, "unreachable") from None
     log.info("connected to slack", connections=hello.get("num_connections"))
     return SocketConnection(socket, clock, log)
 
 
-async def _greeting(socket: ClientWebSocketResponse) -> dict[str, Any]:
-    """Slack's `hello`. Raises `SlackFailure` where it says something else."""
-    from aiohttp import WSMsgType
-
-    async for frame in socket:
-        if frame.type is WSMsgType.PING:
-            await socket.pong(frame.data)
-            continue
-        said = _decoded(frame.data) if frame.type is WSMsgType.TEXT else {}
-        if said.get("type") == "hello":
-            return said
-        reason = str(said.get("reason") or said.get("type") or "no hello")
+def _check(hello: dict[str, Any]) -> None:
+    if hello.get("type") != "hello":
+        reason = str(hello.get("reason") or hello.get("type"))
         code = reason if reason == "link_disabled" else "unreachable"
         raise SlackFailure(f"slack closed the new WebSocket at once: {reason}", code)
-    raise SlackFailure("slack's WebSocket was closed before its hello", "unreachable")
 
 
 class SocketConnection:
@@ -93,11 +78,11 @@ class SocketConnection:
     on it any more, so that without a successor there is no connection.
     """
 
-    def __init__(self, socket: ClientWebSocketResponse, clock: Clock, log: Logger) -> None:
+    def __init__(self, socket: ClientConnection, clock: Clock, log: Logger) -> None:
         self._socket = socket
         self._clock = clock
         self._log = log
-        self._heard = self.born = clock.monotonic()
+        self.born = clock.monotonic()
         self._waiting: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._flood = Flood(log, "envelopes were sent back to Slack: too many wait to be taken")
         self.spent = asyncio.Event()
@@ -111,30 +96,36 @@ class SocketConnection:
                 watching = tasks.create_task(self._watch())
                 tasks.create_task(self._work(take))
                 await self._receive()
-                self._end("the connection was closed")
                 watching.cancel()
                 self._waiting.put_nowait(None)
         finally:
             self._flood.flush()
-            await self._socket.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether both sides have let go of it."""
+        return self._socket.close_code is not None
+
+    async def close(self) -> None:
+        """Say goodbye, and wait `CLOSING` at most for the other side to do so."""
+        await self._socket.close()
 
     async def leave(self) -> None:
         """Take what Slack has still sent here, then close."""
         if not self.over:
             await self._clock.sleep(LINGER)
-        await self._socket.close()
+        await self.close()
 
     async def _receive(self) -> None:
-        from aiohttp import WSMsgType
+        from websockets.exceptions import ConnectionClosed
 
-        async for frame in self._socket:
-            self._heard = self._clock.monotonic()
-            if frame.type is WSMsgType.PING:
-                await self._send(self._socket.pong(frame.data))
-            elif frame.type is WSMsgType.TEXT:
-                self._read(_decoded(frame.data))
-            elif frame.type is WSMsgType.ERROR:
-                self._end(f"the connection broke: {describe(frame.data)}")
+        why = "the connection was closed"
+        try:
+            async for text in self._socket:
+                self._read(_decoded(text))
+        except ConnectionClosed as error:
+            why = f"the connection broke: {error}"
+        self._end(why)
 
     def _read(self, said: dict[str, Any]) -> None:
         if said.get("type") == "disconnect":
@@ -155,25 +146,28 @@ class SocketConnection:
                 self._log.error("an envelope of slack's failed", error=describe(error))
                 taken = False
             if taken:
-                answer = json.dumps({"envelope_id": envelope["envelope_id"]})
-                await self._send(self._socket.send_str(answer))
+                await self._acknowledge(envelope["envelope_id"])
+
+    async def _acknowledge(self, envelope_id: str) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        # What cannot be acknowledged any more comes again, and is known then.
+        with suppress(ConnectionClosed):
+            await self._socket.send(json.dumps({"envelope_id": envelope_id}))
 
     async def _watch(self) -> None:
+        from websockets.exceptions import ConnectionClosed
+
         while True:
             await self._clock.sleep(QUIET)
-            quiet = self._clock.monotonic() - self._heard
-            if quiet >= 2 * QUIET:
-                self._end(f"nothing was heard for {quiet:.0f}s")
+            try:
+                pong = asyncio.ensure_future(await self._socket.ping())
+            except ConnectionClosed:
                 return
-            if quiet >= QUIET:
-                await self._send(self._socket.ping())
-
-    async def _send(self, sending: Awaitable[None]) -> None:
-        try:
-            await sending
-        except ConnectionResetError as error:
-            # What was not acknowledged comes again, and is known then.
-            self._end(f"the connection broke: {error}")
+            await self._clock.sleep(QUIET)
+            if not pong.done():
+                self._end(f"a ping had no answer within {QUIET:g}s")
+                return
 
     def _end(self, why: str) -> None:
         self.over = True
@@ -184,7 +178,7 @@ class SocketConnection:
         self.spent.set()
 
 
-def _decoded(text: str) -> dict[str, Any]:
+def _decoded(text: str | bytes) -> dict[str, Any]:
     """A message of Slack's; empty where it is no JSON object."""
     try:
         said = clean(json.loads(text, parse_constant=_no_constant))

@@ -5,17 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 from flowrt.clock import Clock
 from flowrt.connectors.slack.client import SlackClient, SlackFailure
 from flowrt.connectors.slack.socket_connection import SocketConnection, Take, dial
 from flowrt.errors import describe
 from flowrt.observe.log import Logger
-
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
 
 LONGEST = 30.0
 """Seconds at most between two attempts to connect."""
@@ -30,7 +25,7 @@ class SocketMode:
     of one in order, several at a time where there are two.
 
     Not slack_sdk's client: that closes the old connection before it opens the new one, and tries a
-    refused token for ever.
+    refused token for ever. Nor aiohttp's: it forgets to let go of one that broke.
     """
 
     def __init__(
@@ -46,6 +41,9 @@ class SocketMode:
         self._take = take
         self._clock = clock
         self._log = log
+        self.reached = False
+        """Whether there has been a connection since the start."""
+        self._connections: list[SocketConnection] = []
         self._away_since: float | None = None
         # Attempts that failed, and connections that soon broke, since there was a good one.
         self._tries = 0
@@ -55,20 +53,14 @@ class SocketMode:
 
         Where it is not reached, attempts go on in the background.
         """
-        import aiohttp
-
-        async with AsyncExitStack() as starting:
-            self._session: ClientSession = aiohttp.ClientSession()
-            starting.push_async_callback(self._session.close)
-            try:
-                first = await self._attempt()
-            except SlackFailure as failure:
-                if not failure.passing:
-                    raise
-                first = None
-                self._tries = 1
-                self._gone(str(failure))
-            starting.pop_all()
+        first = None
+        try:
+            first = await self._attempt()
+        except SlackFailure as failure:
+            if not failure.passing:
+                raise
+            self._tries = 1
+            self._gone(str(failure))
         self._keeping = asyncio.create_task(self._keep(first), name="slack's Socket Mode")
         self._keeping.add_done_callback(self._ended)
 
@@ -76,7 +68,9 @@ class SocketMode:
         """Close what is open. Slack sends elsewhere, or later, what was not acknowledged."""
         self._keeping.cancel()
         await asyncio.wait([self._keeping])
-        await self._session.close()
+        # Here: a task that is cancelled before its first step never gets to a `finally`.
+        for connection in self._connections:
+            await connection.close()
 
     async def _keep(self, first: SocketConnection | None) -> None:
         old: SocketConnection | None = None
@@ -120,11 +114,10 @@ class SocketMode:
                 "connections:write, and Socket Mode must be on in its settings"
             )
             raise SlackFailure(text, failure.code) from None
-        # As the calls of the Web API do, which slack_sdk makes.
-        from slack_sdk.proxy_env_variable_loader import load_http_proxy_from_env
-
-        url = str(answer.get("url"))
-        return await dial(self._session, url, load_http_proxy_from_env(), self._clock, self._log)
+        new = await dial(str(answer.get("url")), self._clock, self._log)
+        self.reached = True
+        self._connections = [each for each in self._connections if not each.closed] + [new]
+        return new
 
     def _pause(self) -> float:
         """Seconds before the next attempt: none after a good connection."""
