@@ -10,7 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from flowrt.connectors.slack.socket_connection import QUIET
+from flowrt.clock import SystemClock
+from flowrt.connectors.slack.client import SlackFailure
+from flowrt.connectors.slack.socket_connection import QUIET, dial
+from flowrt.observe.log import get_logger
 from flowrt.testing import FakeSlackAPI, Gate
 from flowrt.testing.slack_api import OPEN_SOCKET
 from flowrt.testing.suite.clock import CaseClock
@@ -218,6 +221,46 @@ async def test_an_eleventh_connection_waits_until_there_is_room(
             await other.close()
     assert ["hi"] == app.texts
     assert "too_many_websockets" in capsys.readouterr().err
+
+
+async def test_an_address_that_is_refused_is_not_told(slack: FakeSlackAPI) -> None:
+    log = get_logger("test")
+    async with aiohttp.ClientSession() as session:
+        address = await url(session, slack)
+        connection = await dial(address, "team", SystemClock(), log)
+        with pytest.raises(SlackFailure, match=r"connector 'team': .* with status 400") as caught:
+            await dial(address, "team", SystemClock(), log)
+        await connection.close()
+    assert "ticket" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["None", "http://127.0.0.1/", "ws://127.0.0.1:9/?ticket=1"])
+async def test_an_address_that_leads_nowhere_is_a_failure_that_may_pass(address: str) -> None:
+    with pytest.raises(SlackFailure, match="was not reached") as caught:
+        await dial(address, "team", SystemClock(), get_logger("test"))
+    assert caught.value.passing
+    assert "ticket" not in str(caught.value)
+
+
+async def test_an_outage_may_last_for_days(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attempts = 0
+
+    class Counting(Hasty):
+        async def sleep(self, seconds: float) -> None:
+            nonlocal attempts
+            attempts += 1
+            await super().sleep(seconds)
+
+    with FakeSlackAPI() as slack:
+        document = socket_bot(slack.base_url)
+    service = load(tmp_path, document, clock=Counting())
+    await service.start(sources=True)
+    await until(lambda: attempts > 1100)
+    await service.stop()
+    told = capsys.readouterr().err
+    assert (1, 0) == (told.count("slack is away"), told.count("has ended"))
 
 
 async def url(session: aiohttp.ClientSession, slack: FakeSlackAPI) -> str:

@@ -34,11 +34,15 @@ MOST_WAITING = 1000
 """Envelopes that wait to be taken; Slack gives up on one after three seconds and sends it again."""
 
 
-async def dial(url: str, clock: Clock, log: Logger) -> SocketConnection:
-    """A connection on which Slack has said `hello`. Raises `SlackFailure`."""
+async def dial(url: str, name: str, clock: Clock, log: Logger) -> SocketConnection:
+    """A connection on which Slack has said `hello`. `name` is the connector's.
+
+    Raises `SlackFailure`.
+    """
     from websockets.asyncio.client import connect
     from websockets.exceptions import InvalidStatus, WebSocketException
 
+    where = f"connector {name!r}: slack's WebSocket"
     try:
         async with asyncio.timeout(DIALLING):
             socket = await connect(
@@ -46,29 +50,31 @@ async def dial(url: str, clock: Clock, log: Logger) -> SocketConnection:
             )
             try:
                 hello = _decoded(await socket.recv())
-                _check(hello)
+                if hello.get("type") != "hello":
+                    raise _turned_away(hello, name)
             except BaseException:
                 await socket.close()
                 raise
     except TimeoutError:
-        text = f"slack's WebSocket did not say hello within {DIALLING:g}s"
+        text = f"{where} did not say hello within {DIALLING:g}s"
         raise SlackFailure(text, "timeout") from None
     except InvalidStatus as error:
-        text = f"slack's WebSocket was refused with status {error.response.status_code}"
+        text = f"{where} was refused with status {error.response.status_code}"
         raise SlackFailure(text, "unreachable") from None
     except (WebSocketException, OSError) as error:
         # Its type and not its text: that may have the URL, whose ticket is a secret.
-        text = f"slack's WebSocket was not reached: {type(error).__name__}"
+        text = f"{where} was not reached: {type(error).__name__}"
         raise SlackFailure(text, "unreachable") from None
     log.info("connected to slack", connections=hello.get("num_connections"))
     return SocketConnection(socket, clock, log)
 
 
-def _check(hello: dict[str, Any]) -> None:
-    if hello.get("type") != "hello":
-        reason = str(hello.get("reason") or hello.get("type"))
-        code = reason if reason == "link_disabled" else "unreachable"
-        raise SlackFailure(f"slack closed the new WebSocket at once: {reason}", code)
+def _turned_away(said: dict[str, Any], name: str) -> SlackFailure:
+    reason = str(said.get("reason") or said.get("type"))
+    # Socket Mode is off in the app's settings; nothing else takes somebody to mend it.
+    code = reason if reason == "link_disabled" else "unreachable"
+    text = f"connector {name!r}: slack closed the new WebSocket at once: {reason}"
+    return SlackFailure(text, code)
 
 
 class SocketConnection:

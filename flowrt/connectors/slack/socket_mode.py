@@ -114,7 +114,8 @@ class SocketMode:
                 "connections:write, and Socket Mode must be on in its settings"
             )
             raise SlackFailure(text, failure.code) from None
-        new = await dial(str(answer.get("url")), self._clock, self._log)
+        url = str(answer.get("url"))
+        new = await dial(url, self._app.name, self._clock, self._log)
         self.reached = True
         self._connections = [each for each in self._connections if not each.closed] + [new]
         return new
@@ -124,7 +125,8 @@ class SocketMode:
         if self._tries <= 1:
             # One that broke early may be an accident, two are not.
             return 0.0
-        longest = min(LONGEST, 2.0 ** (self._tries - 2))
+        # Not the least of both: after a night of attempts the power is too large for a float.
+        longest = LONGEST if self._tries > 6 else 2.0 ** (self._tries - 2)
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
 
     def _gone(self, why: str) -> None:
