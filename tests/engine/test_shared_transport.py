@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from flowrt.engine.delivery import Delivery
 from flowrt.engine.shared_transport import SharedTransport
 from flowrt.engine.transport import NobodyListens, Payload
 from flowrt.ids import new_id
@@ -59,7 +61,7 @@ async def test_what_nobody_works_now_waits_for_who_will(redis_url: str, service:
         await one.transport.dispatch("q", {"n": 2})
         heard: list[Payload] = []
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             heard.append(payload)
             return payload
 
@@ -77,7 +79,7 @@ async def test_two_replicas_share_a_queue_and_each_hears_a_topic(
         heard: list[list[Payload]] = [[], []]
         shared: list[Payload] = []
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             worked.append(payload)
             return {}
 
@@ -127,7 +129,7 @@ async def test_a_message_that_takes_long_stays_with_who_works_it(
     async with replica(redis_url, service) as one, replica(redis_url, service) as two:
         begun = 0
 
-        async def slow(payload: Payload) -> Payload:
+        async def slow(payload: Payload, __: object = None) -> Payload:
             nonlocal begun
             begun += 1
             await asyncio.sleep(1)  # five times what makes a message stale
@@ -174,7 +176,7 @@ async def test_a_message_that_ends_its_readers_is_parked_and_its_sender_told(
         answer = await asking
         assert "ended 2 times" in answer["error"]
         (parked,) = await one.mail.parked()
-        assert ("queue q", b'{"n":1}', 2) == (parked.box, parked.data, parked.tries)
+        assert ("queue q", 1, 2) == (parked.box, json.loads(parked.data)["n"], parked.tries)
         await stop(consumer)
     assert "a message is parked: it was tried too often" in capsys.readouterr().err
 
@@ -185,7 +187,7 @@ async def test_a_job_that_fails_with_nobody_waiting_is_parked_and_can_be_tried_a
     async with replica(redis_url, service) as one:
         failing, done = True, 0
 
-        async def work(_: Payload) -> Payload:
+        async def work(_: Payload, __: object = None) -> Payload:
             nonlocal done
             done += 1
             return {"error": "boom"} if failing else {}
@@ -211,7 +213,7 @@ async def test_the_oldest_parked_message_goes_with_a_line_when_there_are_too_man
     async with replica(redis_url, service) as one:
         done = 0
 
-        async def fail(_: Payload) -> Payload:
+        async def fail(_: Payload, __: object = None) -> Payload:
             nonlocal done
             done += 1
             return {"error": "boom"}
@@ -221,9 +223,7 @@ async def test_the_oldest_parked_message_goes_with_a_line_when_there_are_too_man
             await one.transport.dispatch("q", {"n": number})
         await until(lambda: 5 == done)
         await one.transport.idle()
-        assert [b'{"n":2}', b'{"n":3}', b'{"n":4}'] == [
-            parked.data for parked in await one.mail.parked()
-        ]
+        assert [2, 3, 4] == [json.loads(parked.data)["n"] for parked in await one.mail.parked()]
         assert await one.mail.drop((await one.mail.parked())[0].id)
         assert 2 == len(await one.mail.parked())
         await stop(consumer)
@@ -239,7 +239,7 @@ async def test_what_is_cut_off_by_a_stop_is_answered_by_another_replica_at_once(
     ):
         begun = asyncio.Event()
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             begun.set()
             return await forever(payload)
 
@@ -291,7 +291,7 @@ async def test_redis_goes_away_under_load_and_nothing_is_lost(
             done: set[int] = set()
             go = asyncio.Event()
 
-            async def work(payload: Payload) -> Payload:
+            async def work(payload: Payload, __: object = None) -> Payload:
                 await go.wait()
                 done.add(payload["n"])
                 return {}
@@ -344,7 +344,7 @@ async def test_a_run_that_outlives_an_outage_is_not_begun_again(
         ):
             begun, go = 0, asyncio.Event()
 
-            async def work(_: Payload) -> Payload:
+            async def work(_: Payload, __: object = None) -> Payload:
                 nonlocal begun
                 begun += 1
                 await go.wait()
@@ -383,3 +383,75 @@ async def test_what_leaves_the_service_is_heard_by_who_listens_right_then(
         listening.cancel()
         await asyncio.wait([listening])
     assert [b'{"n":1}'] == heard
+
+
+async def test_an_order_holds_though_the_replica_that_works_its_first_message_is_gone(
+    redis_url: str, service: str
+) -> None:
+    """Its place is kept until another has taken it over, also where all listeners wait for it."""
+    done: list[tuple[int, str]] = []
+
+    async def work(payload: Payload, delivery: Delivery) -> Payload:
+        assert delivery.turn is not None
+        await delivery.turn()
+        done.append((payload["n"], delivery.id))
+        return {}
+
+    async with replica(redis_url, service) as one:
+        for number in range(20):
+            assert await one.transport.offer(
+                "q", {"n": number}, order="thread", delivery=f"post {number}"
+            )
+        await taken_and_left(one, "queue q")
+        consumer = await one.transport.consume("q", work, listeners=2, buffer=1)
+        await until(lambda: 20 == len(done))
+        await stop(consumer)
+        assert [""] == await one.mail.heads("queue q", ["thread"])
+    assert [(number, f"post {number}") for number in range(20)] == done
+
+
+async def test_a_message_that_is_put_back_keeps_its_place_in_its_order(
+    redis_url: str, service: str
+) -> None:
+    done: list[int] = []
+    begun = asyncio.Event()
+
+    async def hang(_: Payload, __: Delivery) -> Payload:
+        begun.set()
+        await asyncio.Event().wait()
+        return {}
+
+    async def work(payload: Payload, delivery: Delivery) -> Payload:
+        assert delivery.turn is not None
+        await delivery.turn()
+        done.append(payload["n"])
+        return {}
+
+    async with replica(redis_url, service) as one, replica(redis_url, service) as two:
+        first = await one.transport.consume("q", hang, listeners=1, buffer=1)
+        for number in range(3):
+            await one.transport.offer("q", {"n": number}, order="thread")
+        await begun.wait()
+        second = await two.transport.consume("q", work, listeners=1, buffer=1)
+        await stop(first)
+        await until(lambda: 3 == len(done))
+        await stop(second)
+    assert [0, 1, 2] == done
+
+
+async def test_an_order_goes_on_where_its_first_message_was_taken_away(
+    redis_url: str, service: str
+) -> None:
+    async with replica(redis_url, service) as one:
+        ids = [await one.mail.add("b", b"{}", 10, None, "thread") for _ in range(3)]
+        await one.mail.open_box("b")
+        first, second = await one.mail.read("b", "r", count=2, wait=1)
+        assert "thread" == first.order
+        assert [ids[0], ""] == await one.mail.heads("b", ["thread", "other"])
+        assert await one.mail.park("b", first, "broken", Terms()) is False
+        assert [ids[1]] == await one.mail.heads("b", ["thread"])
+        assert not await one.mail.withdraw("b", second.id)
+        assert ids[2] is not None
+        assert await one.mail.withdraw("b", ids[2])
+        await one.mail.settle("b", second, None)
+        assert [""] == await one.mail.heads("b", ["thread"])
