@@ -10,16 +10,22 @@ from collections.abc import Awaitable, Callable
 class Delivery:
     """How a message came that may come again: its process may be killed before its flow has ended.
 
-    `id` is the same each time it comes, "" where it comes once. `turn` waits until no earlier
-    message of the same order, such as a conversation's, is waiting or worked on anywhere.
+    `id` is the same each time it comes, "" where it comes once.
     """
 
-    __slots__ = ("_done", "id", "turn")
+    __slots__ = ("_done", "_turn", "id")
 
     def __init__(self, id_: str = "", turn: Callable[[], Awaitable[None]] | None = None) -> None:
         self.id = id_
-        self.turn = turn
+        self._turn = turn
         self._done: Counter[tuple[str, ...]] = Counter()
+
+    async def turn(self) -> None:
+        """Wait until no earlier message of the same order, such as a conversation's, is waiting or
+        worked on anywhere; it stays this one's turn until its flow has ended."""
+        if self._turn is not None:
+            await self._turn()
+            self._turn = None
 
     def mark(self, *what: str) -> str:
         """The name of something that is done for this message: the first of `what`, the second.
