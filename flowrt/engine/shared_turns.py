@@ -47,8 +47,9 @@ class Turns:
             orders = sorted({order for order, _ in self._waiting.values()})
             heads = dict(zip(orders, await self._heads(orders), strict=True))
             for id_, (order, turn) in self._waiting.items():
-                # Without a head the box was emptied: there is nothing left to wait for.
-                if heads.get(order, id_) in (id_, ""):
+                # Who came while this was asked has to wait for the next question. Without a head
+                # the box was emptied: there is nothing left to wait for.
+                if order in heads and heads[order] in (id_, ""):
                     turn.set()
             try:
                 async with asyncio.timeout(pause):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from flowrt.engine.delivery import Delivery
 from flowrt.engine.shared_transport import SharedTransport
 from flowrt.engine.transport import NobodyListens, Payload
 from flowrt.ids import new_id
@@ -383,73 +382,3 @@ async def test_what_leaves_the_service_is_heard_by_who_listens_right_then(
         listening.cancel()
         await asyncio.wait([listening])
     assert [b'{"n":1}'] == heard
-
-
-async def test_an_order_holds_though_the_replica_that_works_its_first_message_is_gone(
-    redis_url: str, service: str
-) -> None:
-    """Its place is kept until another has taken it over, also where all listeners wait for it."""
-    done: list[tuple[int, str]] = []
-
-    async def work(payload: Payload, delivery: Delivery) -> Payload:
-        await delivery.turn()
-        done.append((payload["n"], delivery.id))
-        return {}
-
-    async with replica(redis_url, service) as one:
-        for number in range(20):
-            assert await one.transport.offer(
-                "q", {"n": number}, order="thread", delivery=f"post {number}"
-            )
-        await taken_and_left(one, "queue q")
-        consumer = await one.transport.consume("q", work, listeners=2, buffer=1)
-        await until(lambda: 20 == len(done))
-        await stop(consumer)
-        assert [""] == await one.mail.heads("queue q", ["thread"])
-    assert [(number, f"post {number}") for number in range(20)] == done
-
-
-async def test_a_message_that_is_put_back_keeps_its_place_in_its_order(
-    redis_url: str, service: str
-) -> None:
-    done: list[int] = []
-    begun = asyncio.Event()
-
-    async def hang(_: Payload, __: Delivery) -> Payload:
-        begun.set()
-        await asyncio.Event().wait()
-        return {}
-
-    async def work(payload: Payload, delivery: Delivery) -> Payload:
-        await delivery.turn()
-        done.append(payload["n"])
-        return {}
-
-    async with replica(redis_url, service) as one, replica(redis_url, service) as two:
-        first = await one.transport.consume("q", hang, listeners=1, buffer=1)
-        for number in range(3):
-            await one.transport.offer("q", {"n": number}, order="thread")
-        await begun.wait()
-        second = await two.transport.consume("q", work, listeners=1, buffer=1)
-        await stop(first)
-        await until(lambda: 3 == len(done))
-        await stop(second)
-    assert [0, 1, 2] == done
-
-
-async def test_an_order_goes_on_where_its_first_message_was_taken_away(
-    redis_url: str, service: str
-) -> None:
-    async with replica(redis_url, service) as one:
-        ids = [await one.mail.add("b", b"{}", 10, None, "thread") for _ in range(3)]
-        await one.mail.open_box("b")
-        first, second = await one.mail.read("b", "r", count=2, wait=1)
-        assert "thread" == first.order
-        assert [ids[0], ""] == await one.mail.heads("b", ["thread", "other"])
-        assert await one.mail.park("b", first, "broken", Terms()) is False
-        assert [ids[1]] == await one.mail.heads("b", ["thread"])
-        assert not await one.mail.withdraw("b", second.id)
-        assert ids[2] is not None
-        assert await one.mail.withdraw("b", ids[2])
-        await one.mail.settle("b", second, None)
-        assert [""] == await one.mail.heads("b", ["thread"])
