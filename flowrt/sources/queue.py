@@ -59,6 +59,8 @@ class Queue(Source[QueueSettings]):
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         async def answer(payload: Payload, delivery: Delivery) -> Payload:
             message = unpacked(payload)
+            # The same each time it comes: what a flow marks as begun under it may be begun again.
+            message.event_id = delivery.id or message.event_id
             try:
                 result = await self._within(deliver, message, delivery)
             except FlowError as error:

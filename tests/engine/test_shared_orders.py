@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from flowrt.engine.delivery import Delivery
-from flowrt.engine.transport import Payload
+from flowrt.engine.transport import Payload, packed
+from flowrt.message import Message
 from flowrt.storage.mail.protocol import Terms
+from flowrt.storage.objects import PREFIX
 from tests.engine.test_shared_transport import replica, stop, taken_and_left, until
 from tests.engine.test_shared_transport import service as service
+from tests.services import flows, load
 
 
 async def test_an_order_holds_though_the_replica_that_works_its_first_message_is_gone(
@@ -79,3 +83,25 @@ async def test_an_order_goes_on_where_its_first_message_was_taken_away(
         assert await one.mail.withdraw("b", ids[2])
         await one.mail.settle("b", second, None)
         assert [""] == await one.mail.heads("b", ["thread"])
+
+
+async def test_a_queued_message_that_comes_again_has_the_same_event_id(
+    redis_url: str, service: str, tmp_path: Path
+) -> None:
+    """So what a flow has marked as begun under it is not taken for another one."""
+    mark = {"type": "object-write", "settings": {"key": "body", "value": "eventID"}}
+    document = flows(main=[mark])
+    document["service"]["name"] = service
+    document["flows"][0]["source"] = {"type": "queue", "settings": {"subject": "jobs"}}
+    async with load(tmp_path, document, redis_url) as running:
+        for body in ("first", "again"):
+            await running.transport.offer("jobs", packed(Message(body)), delivery="message 1")
+        await running.stop()
+        await running.start(sources=True)
+        ids, space = [], running.storage.space("user")
+        async with asyncio.timeout(10):
+            while len(ids) < 2:
+                read = [await space.get(PREFIX + key) for key in ("first", "again")]
+                ids = [stored.value for stored in read if stored is not None]
+                await asyncio.sleep(0.005)
+    assert ["message 1"] * 2 == ids
