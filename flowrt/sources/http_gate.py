@@ -12,21 +12,15 @@ from flowrt.observe.log import Logger
 class Gate:
     """`workers` places to work and `buffer` places to wait; whoever finds neither is sent away.
 
-    Each of those is counted in a log line, which says `full`.
+    Each of those is counted in a log line.
     """
 
-    def __init__(
-        self,
-        workers: int,
-        buffer: int,
-        log: Logger,
-        full: str = "requests were answered with 503: the flow is full",
-    ) -> None:
+    def __init__(self, workers: int, buffer: int, log: Logger) -> None:
         self._workers = workers
         self._most = workers + buffer
         self._inside = 0
         self._places = asyncio.Semaphore(workers)
-        self._sent_away = Flood(log, full)
+        self._sent_away = Flood(log, "requests were answered with 503: the flow is full")
 
     @property
     def waiting(self) -> int:

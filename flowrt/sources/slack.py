@@ -51,8 +51,14 @@ class Slack(Source[SlackSourceSettings]):
         else:
             self._entrance = Socket(site.connector, self._intake, log)
 
+    async def open(self, deliver: Deliver, runtime: Runtime) -> None:
+        await self._intake.open(deliver, runtime)
+
+    async def close(self) -> None:
+        await self._intake.close()
+
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
-        await self._entrance.start(deliver, runtime)
+        await self._entrance.start(runtime)
 
     async def stop(self) -> None:
         await self._entrance.stop()
@@ -60,7 +66,3 @@ class Slack(Source[SlackSourceSettings]):
     @property
     def not_ready(self) -> str:
         return self._entrance.not_ready
-
-    @property
-    def waiting(self) -> int:
-        return self._intake.waiting

@@ -8,7 +8,6 @@ from flowrt.connectors.http import HttpConnector
 from flowrt.connectors.http_answer import Answer
 from flowrt.connectors.slack.connector import SlackConnector
 from flowrt.engine.site import Refusal
-from flowrt.engine.source import Deliver
 from flowrt.observe.flood import Flood
 from flowrt.observe.log import Logger
 from flowrt.slack.signature import (
@@ -62,15 +61,15 @@ class Requests:
                 "give one of them another path",
             )
 
-    async def start(self, deliver: Deliver, runtime: Runtime) -> None:
+    async def start(self, runtime: Runtime) -> None:
         """Listen. Raises `ConnectorError`."""
         self._clock = runtime.clock
-        self._intake.open(deliver, runtime, await self._slack.identity(runtime.clock))
+        self._intake.start(runtime, await self._slack.identity(runtime.clock))
         await self._server.serve()
 
     async def stop(self) -> None:
         """Refuse everything; the server itself stops with the service."""
-        self._intake.close()
+        self._intake.stop()
         self._refused.flush()
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:

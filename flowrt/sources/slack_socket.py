@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from flowrt.connectors.slack.connector import SlackConnector
 from flowrt.connectors.slack.socket_mode import SocketMode
 from flowrt.engine.site import Refusal
-from flowrt.engine.source import Deliver
 from flowrt.observe.log import Logger
 from flowrt.sources.slack_intake import Intake
 from flowrt.sources.slack_ledger import NotTaken
@@ -55,21 +54,21 @@ class Socket:
             return ""
         return f"flow {self._intake.site.flow!r} has no connection to Slack yet"
 
-    async def start(self, deliver: Deliver, runtime: Runtime) -> None:
+    async def start(self, runtime: Runtime) -> None:
         """Connect. Raises `ConnectorError` where Slack refuses; where it is away, try on."""
 
         async def prepare() -> None:
             # Who the app is must be known before its first event comes, and stays known.
             identity = await self._slack.identity(runtime.clock)
             if not self._intake.is_open:
-                self._intake.open(deliver, runtime, identity)
+                self._intake.start(runtime, identity)
 
         self._mode = SocketMode(self._app, prepare, self._take, runtime.clock, self._log)
         await self._mode.start()
 
     async def stop(self) -> None:
         """Take nothing more, then close the connections."""
-        self._intake.close()
+        self._intake.stop()
         if self._mode is not None:
             await self._mode.stop()
         self._mode = None
