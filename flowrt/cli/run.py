@@ -79,7 +79,7 @@ class Running:
     async def run(self) -> None:
         """Start everything, stay until a signal, stop everything."""
         with _signals(self._signal):
-            admin = Admin(lambda: self._not_ready, self._metrics)
+            admin = Admin(self._why_not_ready, self._metrics)
             await admin.start(self._options.admin)
             try:
                 await self._start()
@@ -98,6 +98,9 @@ class Running:
         _log.info("serving", service=self._service.name, flows=len(self._service.sources))
         if not self._service.sources:
             _log.warning("no flow has a source: nothing will ever come in")
+
+    def _why_not_ready(self) -> str:
+        return self._not_ready or self._service.not_ready()
 
     async def _stop(self, why: str) -> None:
         self._not_ready = why

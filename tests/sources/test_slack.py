@@ -316,7 +316,6 @@ def test_what_cannot_work_is_refused_at_load(tmp_path: Path) -> None:
     unsigned = bot(url)
     del unsigned["connectors"][0]["settings"]["signingSecret"]
     assert "needs a signing secret, connector 'team' has none" in refusal(tmp_path, unsigned)
-    assert "Socket Mode is not built yet" in refusal(tmp_path, bot(url, mode="socket"))
     assert 'connector "x" is not an http' in refusal(tmp_path, bot(url, http="x"))
     several = bot(url)
     several["connectors"] += [{"name": name, "type": "http"} for name in ("a", "b")]
