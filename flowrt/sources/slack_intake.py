@@ -12,6 +12,7 @@ from flowrt.message import Message
 from flowrt.observe.flood import Flood
 from flowrt.observe.log import Logger
 from flowrt.slack.post import Post, event_body, post_of
+from flowrt.sources.slack_inbox import Inbox
 from flowrt.sources.slack_ledger import Ledger, NotTaken
 from flowrt.sources.slack_settings import SlackSourceSettings
 
@@ -49,6 +50,8 @@ class Intake:
         self._open: _Open | None = None
         self._taken: dict[str, None] = {}
         self._queue = f"slack {site.flow}"
+        # Only where the queue goes with the process.
+        self._inbox: Inbox | None = None
 
     async def open(self, deliver: Deliver, runtime: Runtime) -> None:
         """Work what is in the queue, whoever has put it there."""
@@ -56,16 +59,20 @@ class Intake:
 
         async def work(payload: Payload, delivery: Delivery) -> Payload:
             key, token = payload["post"], payload["token"]
+            answer: Payload = {}
             try:
                 # Not before: a post that is marked and never worked on would be lost.
                 if await ledger.claim(key, token):
                     await deliver(unpacked(payload), delivery)
             except (FlowError, StoreError) as error:
                 self._log.error("a slack post failed", post=key, error=str(error))
-                return {"error": str(error)}
+                answer = {"error": str(error)}
             finally:
                 self._taken.pop(key, None)
-            return {}
+            # Not where it is cut off: it is worked again.
+            if self._inbox is not None:
+                await self._inbox.done(key)
+            return answer
 
         self._working = await runtime.transport.consume(
             self._queue,
@@ -73,10 +80,28 @@ class Intake:
             listeners=self.site.workers or LISTENERS,
             buffer=self.site.buffer,
         )
+        if runtime.storage.mail() is None:
+            await self._open_inbox(runtime)
+
+    async def _open_inbox(self, runtime: Runtime) -> None:
+        def send(left: Payload) -> None:
+            sending = runtime.transport.dispatch(self._queue, left, **_way(left))
+            runtime.spawn(sending, f"slack post {left['post']}")
+
+        space = runtime.storage.space("system")
+        self._inbox = Inbox(space, self.site.flow, self._log, send)
+        try:
+            await self._inbox.open()
+        except StoreError as error:
+            # The next post tries again, and is sent back where that fails too.
+            self._log.error("posts that were left are not known", error=str(error))
 
     async def close(self) -> None:
         """Work nothing more."""
         await self._working.stop()
+        if self._inbox is not None:
+            await self._inbox.close()
+            self._inbox = None
 
     def start(self, runtime: Runtime, identity: dict[str, str]) -> None:
         """Take events from now on, for the app of this identity."""
@@ -145,9 +170,14 @@ class Intake:
             correlation_id=str(envelope.get("event_id") or ""),
         )
         # The token tells a second delivery of this from another one of the same post.
-        payload = {**packed(message), "post": post.key, "token": new_id()}
-        order = f"{post.team}/{post.thread_id}"
-        return await opened.transport.offer(self._queue, payload, order=order, delivery=post.key)
+        mine = {"post": post.key, "thread": f"{post.team}/{post.thread_id}", "token": new_id()}
+        payload = {**packed(message), **mine}
+        if self._inbox is not None:
+            await self._inbox.put(post.key, payload)
+        sent = await opened.transport.offer(self._queue, payload, **_way(payload))
+        if not sent and self._inbox is not None:
+            await self._inbox.done(post.key)
+        return sent
 
     async def _wanted(self, post: Post, envelope: dict[str, Any], opened: _Open) -> bool:
         ledger = opened.ledger
@@ -171,3 +201,8 @@ class Intake:
             self._log.warning("a bot has had its turns in a thread", thread=post.thread_id)
             return False
         return True
+
+
+def _way(payload: Payload) -> dict[str, str]:
+    """How a post goes through the queue: in the order of its thread, and told from others."""
+    return {"order": payload["thread"], "delivery": payload["post"]}
