@@ -27,11 +27,13 @@ the server's clock, and no two things have one number. The text is in two kinds 
 A list and not a hash for the turns: it numbers them without gaps by itself, and a turn in it costs
 its text and some ten bytes. A script that adds draws its number before any other write: in a full
 Redis that is refused, and nothing is half done. Those that remove use commands that a full Redis
-takes. A Redis of the volatile tier may drop any of these keys by itself: what belongs to one that
-is gone is then taken as gone too, and is removed where a listing comes upon it. Even the counter may
-be dropped: no thread gets a number under which there is anything, or it would show what another
-user said. What is read comes as one string, each value behind its length: our client takes many times
+takes. What is read comes as one string, each value behind its length: our client takes many times
 as long for a thousand small strings.
+
+A Redis of the volatile tier may drop any of these keys by itself. What belongs to one that is gone
+is then taken as gone too, and is removed where a listing comes upon it. Even the counter may be
+dropped: no thread gets a number under which there is anything, or it would show what another user
+said.
 """
 
 from __future__ import annotations
