@@ -122,7 +122,15 @@ for _, agent in ipairs(agents) do
   gone[3] = gone[3] + call('ZCARD', P .. 'changed:' .. key)
   gone[4] = gone[4] + call('ZCARD', P .. 'embedded:' .. key)
   if ARGV[5] ~= '1' then
+    -- By both: either may have been dropped.
+    local numbers = {}
     for _, number in ipairs(call('ZRANGE', P .. 'active:' .. key, 0, -1)) do
+      numbers[number] = true
+    end
+    for _, member in ipairs(call('ZRANGE', P .. 'turns:' .. key, 0, -1)) do
+      numbers[string.match(member, '^%d+')] = true
+    end
+    for number in pairs(numbers) do
       local name = call('HGET', P .. 'thread:' .. number, 't')
       if name then call('HDEL', P .. 'threads:' .. HOME, name) end
       call('ZREM', P .. 'active:' .. HOME, number)

@@ -27,7 +27,6 @@ local function give(number, user, change)
       call('ZADD', P .. 'embedded:' .. to, id, id)
     end
   end
-  join(user)
   leave('')
 end
 
@@ -44,7 +43,6 @@ local function work(name, user, count)
     call('HSET', P .. 'thread:' .. number, 't', name, 'u', user, 'n', '', 'v', 0, 'b', at)
     call('HSET', P .. 'threads:' .. HOME, name, number)
     call('SET', P .. 'change:' .. person(user), last)
-    join(user)
   elseif owner == '' and user ~= '' then
     give(number, user, last)
     owner = user
@@ -53,6 +51,7 @@ local function work(name, user, count)
   call('HSET', P .. 'thread:' .. number, 'a', at)
   call('ZADD', P .. 'active:' .. HOME, last, number)
   call('ZADD', P .. 'active:' .. person(owner), last, number)
+  join(owner)
   return number, owner, last - count, at
 end
 """

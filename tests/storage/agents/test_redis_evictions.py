@@ -33,6 +33,8 @@ async def use(agents: AgentStore) -> None:
         for number in range(3):
             place = Place("s", "a", f"{user}{number}", user)
             (turn,) = await agents.append_turns(place, said(f"{word} more"))
+            assert ["a"] == await agents.agents("s")
+            assert user in await agents.users("s", "a")
             info = await agents.thread(place)
             assert info is not None
             assert (user, turn.seq) == (info.user, info.turns)
@@ -68,3 +70,20 @@ async def test_whichever_key_is_dropped_nobody_sees_what_is_anothers(server: Red
                     assert not (await agents.threads("s", "a", user=user)).items
             except Exception as error:
                 raise AssertionError(f"without {key!r}") from error
+
+
+async def test_whichever_key_is_dropped_who_is_forgotten_is_gone(server: RedisServer) -> None:
+    """FB-70."""
+    async with opened(RedisStore(server.url)) as store, by_hand(server.url) as client:
+        await client.config_set("rdbcompression", "no")
+        agents = store.agents()
+        await talk(agents)
+        for key in sorted(await names(client)):
+            await client.flushdb()
+            await talk(agents)
+            assert await client.delete(key), key
+            # Named: which agents there are may be what was dropped.
+            await agents.forget_user("s", "u", agent="a")
+            left = {name: await client.dump(name) for name in await names(client)}
+            assert [] == [name for name, value in left.items() if b"Powidl" in value], key
+            assert [] == (await agents.threads("s", "a", user="u")).items
