@@ -23,7 +23,7 @@ from tests.slack.socket_app import Hasty, connected, socket_bot
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for what other threads and connections bring about."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0)
 

@@ -162,7 +162,7 @@ async def test_two_replicas_on_one_redis_answer_each_post_once(
         assert all(await asyncio.gather(*(each.settled() for each in sent)))
         for socket in (one, other):
             assert await socket.send(SILENT).settled()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(app.texts) < len(events):
                 await asyncio.sleep(0)
     assert sorted(f"{number}" for number in range(40)) == sorted(app.texts)
