@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from flowrt.connectors.http import HttpConnector
+from flowrt.connectors.http import SOON, HttpConnector
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite
 from flowrt.observe.log import get_logger
 from flowrt.sources.http_gate import Gate
-from flowrt.sources.http_request import Gone, Reader, Refused, read_body
+from flowrt.sources.http_request import Gone, Reader, Refused, Stopped, read_body
 from flowrt.sources.http_settings import HttpSourceSettings
 from flowrt.sources.http_sse import Streaming
 from flowrt.sources.http_turn import Turn
 
 if TYPE_CHECKING:
     from flowrt.engine.run import Runtime
-
-SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 
 
 class Http(Source[HttpSourceSettings]):
@@ -64,7 +62,7 @@ class Http(Source[HttpSourceSettings]):
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         gate = Gate(self.site.workers or LISTENERS, self.site.buffer, self._log)
         self._open = (deliver, runtime, gate)
-        await self.connector.serve()
+        self.connector.serve()
 
     async def stop(self) -> None:
         if self._open is not None:
@@ -79,6 +77,7 @@ class Http(Source[HttpSourceSettings]):
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
+        data = None
         try:
             self._admitting()
             data = await read_body(
@@ -86,6 +85,7 @@ class Http(Source[HttpSourceSettings]):
                 receive,
                 self.settings.max_body_bytes,
                 self.connector.settings.read_timeout,
+                self.connector.slow,
             )
             turn = Turn(self._reader.message(scope, data), self.site.flow, self._limit, self._log)
             # Asked again: the body of a slow client has taken its time, and no place.
@@ -93,6 +93,9 @@ class Http(Source[HttpSourceSettings]):
             gate.enter()
         except Refused as refused:
             await refused.answer.send(send)
+            return
+        except Stopped:
+            await self.connector.answer_late(scope, data, receive, send)
             return
         except Gone:
             return
@@ -107,10 +110,9 @@ class Http(Source[HttpSourceSettings]):
         await turn.answer(self.settings.response_headers).send(send)
 
     def _admitting(self) -> tuple[Deliver, Runtime, Gate]:
-        """What works on requests. Raises `Refused` where none is taken now."""
+        """What works on requests. Raises `Stopped`, and `Refused` where it is full."""
         if self._open is None:
-            self.connector.late.note(path=self.path)
-            raise Refused(503, "the service is shutting down", SOON, CLOSE)
+            raise Stopped
         if self._open[2].full() or (self._streams and self._streaming.full()):
             raise Refused(503, "the service is busy", SOON)
         return self._open

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from flowrt.connectors.http_answer import Answer, refusal
 from flowrt.expr.multipart import decode_parts
 from flowrt.message import Message, clean, clean_text
+from flowrt.observe.flood import Flood
 from flowrt.sources.http_settings import HttpSourceSettings
 
 MOST_QUERY = 1000
@@ -30,14 +31,18 @@ class Refused(Exception):
         return refusal(self.status, str(self), *self.headers)
 
 
+class Stopped(Exception):
+    """A request to a source that works on none any more."""
+
+
 class Gone(Exception):
     """The client left before its request was whole."""
 
 
-async def read_body(scope: Any, receive: Any, most: int, patience: float) -> bytes:
+async def read_body(scope: Any, receive: Any, most: int, patience: float, slow: Flood) -> bytes:
     """The body, of `most` bytes, all of it within `patience` seconds (0: for ever).
 
-    Raises `Refused` and `Gone`.
+    One that takes longer is counted in `slow`. Raises `Refused` and `Gone`.
     """
     too_large = Refused(413, f"the body has more than {most} bytes")
     for name, value in scope["headers"]:
@@ -56,6 +61,7 @@ async def read_body(scope: Any, receive: Any, most: int, patience: float) -> byt
                 if not event.get("more_body"):
                     return bytes(body)
     except TimeoutError:
+        slow.note(path=scope["path"], seconds=patience)
         raise Refused(408, f"the body did not come within {patience:g}s") from None
 
 

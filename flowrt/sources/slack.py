@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowrt.connectors.http import HttpConnector
+from flowrt.connectors.http import SOON, HttpConnector
 from flowrt.connectors.http_answer import Answer
 from flowrt.connectors.slack.connector import SlackConnector
 from flowrt.engine.site import Refusal
@@ -21,7 +21,7 @@ from flowrt.slack.signature import (
     check_signature,
 )
 from flowrt.sources.http_gate import Gate
-from flowrt.sources.http_request import Gone, Refused, read_body, read_json
+from flowrt.sources.http_request import Gone, Refused, Stopped, read_body, read_json
 from flowrt.sources.slack_ledger import Ledger
 from flowrt.sources.slack_settings import SlackSourceSettings
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MOST_BODY = 1024 * 1024
 TAKEN = Answer(200, [])
-SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 
 
 class _Open(NamedTuple):
@@ -107,7 +106,7 @@ class Slack(Source[SlackSourceSettings]):
         user, bot = identity.get("user_id", ""), identity.get("bot_id", "")
         self._taken.clear()
         self._open = _Open(deliver, runtime, gate, ledger, user, bot)
-        await self._server.serve()
+        self._server.serve()
 
     async def stop(self) -> None:
         if self._open is not None:
@@ -122,22 +121,25 @@ class Slack(Source[SlackSourceSettings]):
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request of Slack's."""
+        data = None
         try:
             self._admitting()
             patience = self._server.settings.read_timeout
-            data = await read_body(scope, receive, MOST_BODY, patience)
+            data = await read_body(scope, receive, MOST_BODY, patience, self._server.slow)
             answer = await self._answer(dict(scope["headers"]), data)
         except Refused as refused:
             answer = refused.answer
+        except Stopped:
+            await self._server.answer_late(scope, data, receive, send)
+            return
         except Gone:
             return
         await answer.send(send)
 
     def _admitting(self) -> _Open:
-        """What works on posts. Raises `Refused` where none is taken now."""
+        """What works on posts. Raises `Stopped`."""
         if self._open is None:
-            self._server.late.note(path=self.path)
-            raise Refused(503, "the service is shutting down", SOON, CLOSE)
+            raise Stopped
         return self._open
 
     async def _answer(self, headers: dict[bytes, bytes], data: bytes) -> Answer:
