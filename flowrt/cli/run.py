@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -22,6 +23,9 @@ from flowrt.service import Service
 
 if TYPE_CHECKING:
     from flowrt.observe.metrics import Metrics
+
+FILES = 65_536
+"""Open files that are enough, where the system would let the process have more."""
 
 LOOK = 0.5
 """Seconds between two looks at the files."""
@@ -47,11 +51,23 @@ def run_command(options: RunOptions) -> int:
     if options.admin != OFF:
         parse_address(options.admin)
     service = _load(options)
+    _allow_files()
     with lines(options.traces, "--traces") as file:
         clock = SystemClock()
         trace = Trace(lambda line: print(line, file=file, flush=True), clock) if file else None
         asyncio.run(Running(options, service, trace, grace).run())
     return DONE
+
+
+def _allow_files() -> None:
+    """Let the process have as many files as it may: the default of 1,024 is for `select`."""
+    if sys.platform != "win32":
+        import resource
+
+        now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if now < FILES:
+            enough = FILES if most == resource.RLIM_INFINITY else min(most, FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
 
 
 def _load(options: RunOptions) -> Service:

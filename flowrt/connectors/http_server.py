@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import logging
 import socket
+import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import uvicorn
@@ -23,8 +25,14 @@ BACKLOG = 2048
 AT_ONCE = 64
 """Connections that are taken in one go: a flood of them must not keep the loop from other work."""
 
+OTHER_FILES = 128
+"""Open files that are left for everything but connections: stores, models, the admin port."""
+
 LINGER = 5
 """Seconds that answers which are being written have when the server stops."""
+
+if sys.platform != "win32":
+    import resource
 
 _log = get_logger("flowrt.http")
 
@@ -43,7 +51,7 @@ class HttpServer:
         self._host = host
         self._port = port
         limits = limits or ServerLimits()
-        self._clients = Clients(limits, what)
+        self._clients = Clients(_affordable(limits, what), what)
         config = uvicorn.Config(
             self._serve,
             interface="asgi3",
@@ -89,7 +97,7 @@ class HttpServer:
     def change(self, app: Any, limits: ServerLimits) -> None:
         """Serve another app from the next request on; the limits are for the next connections."""
         self.app = app
-        self._clients.limits = limits
+        self._clients.limits = _affordable(limits, self._what)
         self._server.config.encoded_headers = [
             (name.encode(), value.encode()) for name, value in _headers(limits)
         ]
@@ -150,6 +158,22 @@ class HttpServer:
         return made
 
 
+def _affordable(limits: ServerLimits, what: str) -> ServerLimits:
+    """The limits, with no more connections than the process may have files.
+
+    Out of files it could not open a store either, nor answer on the admin port.
+    """
+    if sys.platform == "win32":
+        return limits
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(1, files - OTHER_FILES)
+    if files == resource.RLIM_INFINITY or limits.connections <= most:
+        return limits
+    text = f"{what}: fewer connections than maxConnections; raise the limit of open files"
+    _log.warning(text, max_connections=limits.connections, possible=most, files=files)
+    return replace(limits, connections=most)
+
+
 def _headers(limits: ServerLimits) -> list[tuple[str, str]]:
     return [] if limits.keep_alive else [("connection", "close")]
 
@@ -176,15 +200,21 @@ class _Forward(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._no_http = Flood(_log, "requests were no HTTP and answered with 400")
+        self._upgrades = Flood(_log, "requests wanted another protocol and were answered in HTTP")
 
     def flush(self) -> None:
         """Tell what is counted and not told yet."""
         self._no_http.flush()
+        self._upgrades.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage().strip()
         if text == "Invalid HTTP request received.":
             self._no_http.note()
+        elif text == "Unsupported upgrade request.":
+            self._upgrades.note()
+        elif text.startswith("No supported WebSocket library"):
+            pass  # said after each of those, for somebody who wants to install one
         elif record.exc_info and record.exc_info[1] is not None:
             raised = record.exc_info[1]
             # An answer that was cut off at the stop; its client sees the connection end.
