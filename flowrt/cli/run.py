@@ -65,7 +65,7 @@ def _allow_files() -> None:
         import resource
 
         now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if now < FILES:
+        if now != resource.RLIM_INFINITY and now < FILES:
             enough = FILES if most == resource.RLIM_INFINITY else min(most, FILES)
             resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 from pydantic import Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from flowrt.connectors.http_answer import refusal
+from flowrt.connectors.http_answer import CLOSE, SOON, refusal
 from flowrt.connectors.http_stream import EventStream
 from flowrt.engine.block import Settings, environ_of
 from flowrt.engine.connector import AnyConnector, Connector
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from flowrt.connectors.http_server import HttpServer
 
 _log = get_logger("flowrt.http")
-
-SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
-"""Headers that say: come again, on another connection."""
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from flowrt.connectors.http_answer import refusal
@@ -105,6 +106,14 @@ class Bounded(H11Protocol):
         self.clients.idle.pop(self, None)
         self._head_came()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            # Answered already, by a 404 say, which waits for no body. uvicorn would answer again,
+            # which raises: a traceback in the log for each such request.
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from flowrt.connectors.http_answer import CLOSE, refusal
 from flowrt.connectors.http_protocol import Clients, ServerLimits, protocol
 from flowrt.errors import ConnectorError
 from flowrt.observe.flood import Flood
@@ -118,6 +119,10 @@ class HttpServer:
             self._socket = None
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        if _ends_in_two_places(scope):
+            _forward.note()
+            await refusal(400, "the request says twice how long it is", CLOSE).send(send)
+            return
         await self.app(scope, receive, send)
 
     @property
@@ -156,6 +161,17 @@ class HttpServer:
         made.setblocking(False)
         self._port = made.getsockname()[1]
         return made
+
+
+def _ends_in_two_places(scope: Any) -> bool:
+    """Whether a proxy in front may see the end of a request elsewhere than we do.
+
+    What it takes for the body could else be a second request, past all that it checks.
+    """
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" not in names:
+        return False
+    return b"content-length" in names or scope["http_version"] == "1.0"
 
 
 def _affordable(limits: ServerLimits, what: str) -> ServerLimits:
@@ -202,6 +218,10 @@ class _Forward(logging.Handler):
         self._no_http = Flood(_log, "requests were no HTTP and answered with 400")
         self._upgrades = Flood(_log, "requests wanted another protocol and were answered in HTTP")
 
+    def note(self) -> None:
+        """Count a request that is none."""
+        self._no_http.note()
+
     def flush(self) -> None:
         """Tell what is counted and not told yet."""
         self._no_http.flush()
@@ -210,7 +230,7 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage().strip()
         if text == "Invalid HTTP request received.":
-            self._no_http.note()
+            self.note()
         elif text == "Unsupported upgrade request.":
             self._upgrades.note()
         elif text.startswith("No supported WebSocket library"):

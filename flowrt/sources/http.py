@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from flowrt.connectors.http import SOON, HttpConnector
+from flowrt.connectors.http import HttpConnector
+from flowrt.connectors.http_answer import SOON
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite
 from flowrt.observe.log import get_logger

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowrt.connectors.http import SOON, HttpConnector
-from flowrt.connectors.http_answer import Answer
+from flowrt.connectors.http import HttpConnector
+from flowrt.connectors.http_answer import SOON, Answer
 from flowrt.connectors.slack.connector import SlackConnector
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite

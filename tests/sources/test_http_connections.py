@@ -14,7 +14,8 @@ import pytest
 
 from tests.blocks.chains import NOTE, Note, payload
 from tests.sources.gate import GATE, Gate
-from tests.sources.test_http_limits import HEAD, told
+from tests.sources.malformed import HEAD
+from tests.sources.test_http_limits import told
 from tests.sources.web import Web, route, web
 
 ASK = HEAD + b"content-length: 1\r\n\r\n1"
