@@ -9,6 +9,7 @@ from flowrt.connectors.http import HttpConnector
 from flowrt.connectors.http_answer import SOON
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite
+from flowrt.observe.flood import Trickle
 from flowrt.observe.log import get_logger
 from flowrt.sources.http_gate import Gate
 from flowrt.sources.http_request import Gone, Reader, Refused, Stopped, read_body
@@ -46,7 +47,8 @@ class Http(Source[HttpSourceSettings]):
         self.connector = site.connector
         self.path = self.connector.settings.base_path + settings.path
         self.methods: tuple[str, ...] = tuple(settings.methods)
-        self._log = get_logger(f"flowrt.sources.{site.flow}")
+        # Requests that fail cost their sender nothing: ten thousand of them are not as many lines.
+        self._log = Trickle(get_logger(f"flowrt.sources.{site.flow}"))
         self._reader = Reader(settings)
         timeout = settings.timeout
         self._limit = self.connector.settings.request_timeout if timeout is None else timeout
@@ -70,6 +72,7 @@ class Http(Source[HttpSourceSettings]):
             self._open[2].close()
         self._open = None
         await self._streaming.close_idle()
+        self._log.flush()
 
     @property
     def waiting(self) -> int:

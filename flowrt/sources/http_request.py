@@ -13,6 +13,8 @@ from flowrt.message import Message, clean, clean_text
 from flowrt.observe.flood import Flood
 from flowrt.sources.http_settings import HttpSourceSettings
 
+Headers = list[tuple[bytes, bytes]]
+
 MOST_QUERY = 1000
 """Fields of a query string."""
 
@@ -77,7 +79,7 @@ class Reader:
     def message(self, scope: Any, data: bytes) -> Message:
         """The message of a request. Raises `Refused` with 400 for a body that cannot be read."""
         headers = scope["headers"]
-        content_type = clean_text(_header(headers, b"content-type"))
+        content_type = clean_text(header(headers, b"content-type"))
         variables: dict[str, Any] = {
             "method": scope["method"],
             "query": _query(scope["query_string"]),
@@ -85,12 +87,12 @@ class Reader:
         for name, value in scope.get("path_params", {}).items():
             variables[name] = clean_text(value)
         for name, key in self._headers:
-            variables[name] = clean_text(_header(headers, key))
+            variables[name] = clean_text(header(headers, key))
         if self._settings.raw_body_var:
             variables[self._settings.raw_body_var] = _text(data)
         message = Message(None, variables)
         if self._correlation is not None:
-            message.correlation_id = clean_text(_header(headers, self._correlation))
+            message.correlation_id = clean_text(header(headers, self._correlation))
         message.body, message.raw = self._body(data, content_type)
         return message
 
@@ -109,7 +111,8 @@ class Reader:
         return (read_json(data) if data else None), False
 
 
-def _header(headers: list[tuple[bytes, bytes]], name: bytes) -> str:
+def header(headers: Headers, name: bytes) -> str:
+    """The value of a header; of one that comes several times, all of them."""
     found = [value for key, value in headers if key == name]
     return b", ".join(found).decode("latin-1") if found else ""
 

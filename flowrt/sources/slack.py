@@ -21,7 +21,15 @@ from flowrt.slack.signature import (
     check_signature,
 )
 from flowrt.sources.http_gate import Gate
-from flowrt.sources.http_request import Gone, Refused, Stopped, read_body, read_json
+from flowrt.sources.http_request import (
+    Gone,
+    Headers,
+    Refused,
+    Stopped,
+    header,
+    read_body,
+    read_json,
+)
 from flowrt.sources.slack_ledger import Ledger
 from flowrt.sources.slack_settings import SlackSourceSettings
 
@@ -126,7 +134,7 @@ class Slack(Source[SlackSourceSettings]):
             self._admitting()
             patience = self._server.settings.read_timeout
             data = await read_body(scope, receive, MOST_BODY, patience, self._server.slow)
-            answer = await self._answer(dict(scope["headers"]), data)
+            answer = await self._answer(scope["headers"], data)
         except Refused as refused:
             answer = refused.answer
         except Stopped:
@@ -142,7 +150,7 @@ class Slack(Source[SlackSourceSettings]):
             raise Stopped
         return self._open
 
-    async def _answer(self, headers: dict[bytes, bytes], data: bytes) -> Answer:
+    async def _answer(self, headers: Headers, data: bytes) -> Answer:
         opened = self._admitting()
         self._verify(headers, data, opened.runtime.clock.now().timestamp())
         envelope = read_json(data)
@@ -157,11 +165,9 @@ class Slack(Source[SlackSourceSettings]):
                 await self._take(post, envelope, opened)
         return TAKEN
 
-    def _verify(self, headers: dict[bytes, bytes], data: bytes, now: float) -> None:
-        timestamp, signature = (
-            headers.get(name.lower().encode(), b"").decode("latin-1")
-            for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER)
-        )
+    def _verify(self, headers: Headers, data: bytes, now: float) -> None:
+        timestamp = header(headers, TIMESTAMP_HEADER.lower().encode())
+        signature = header(headers, SIGNATURE_HEADER.lower().encode())
         try:
             check_signature(self._secret, timestamp, signature, data, now)
         except BadSignature as bad:
