@@ -21,6 +21,8 @@ import httpx2
 import psutil
 
 from bench.measure import report
+from flowrt.storage.memory import MemoryStore
+from flowrt.storage.tiers import Storage, parse_storage_url
 from flowrt.testing import FakeMessagesAPI, SlackEvents
 from flowrt.testing.replies import FakeReply
 from tests.cli.running import Running, write
@@ -28,10 +30,12 @@ from tests.redis_server import RedisServer
 from tests.services import agent
 from tests.slack.app import connector
 from tests.sources.malformed import malformed
-from tests.sources.serving import document, flow, listening
+from tests.sources.serving import carrier, document, flow, listening
 from tests.sources.web import route
 
 CLIENTS = 8
+SETTLE = 3.0
+"""Seconds until what failed is parked: readers try a Redis that is away every second."""
 PATIENCE = 60.0
 READ = {"type": "object-read", "settings": {"key": '"n:" + string(body)', "default": "null"}}
 WRITE = {"type": "object-write", "settings": {"key": '"n:" + string(body)', "value": "body"}}
@@ -118,10 +122,24 @@ async def post(client: httpx2.AsyncClient, path: str, body: Any) -> tuple[int, s
     return answer.status_code, answer.text
 
 
+async def sent_again(url: str) -> int:
+    """Send every parked job again, once the readers have parked what failed; how many."""
+    await asyncio.sleep(SETTLE)
+    storage = Storage(carrier.service, parse_storage_url(url), MemoryStore())
+    mail = storage.mail()
+    assert mail is not None
+    parked = await mail.parked()
+    for each in parked:
+        await mail.retry(each.id)
+    await storage.close()
+    return len(parked)
+
+
 def redis_gone(folder: Path, seconds: float, how: str) -> dict[str, Any]:
     """Redis is stopped (`freeze`) or killed and started again (`kill`), under HTTP and queues.
 
-    What was answered with 200 must have been done in the end: `lost` counts what was not.
+    What was answered with 200 must have been done in the end: `lost` counts what was not. A job
+    whose flow failed for want of the Redis is parked, and sent again here as an operator would.
     """
     redis_folder = folder / "redis"
     redis_folder.mkdir()
@@ -159,13 +177,14 @@ def redis_gone(folder: Path, seconds: float, how: str) -> dict[str, Any]:
 
             await load(bill, ask, asyncio.ensure_future(weather()))
             back = await recovered(lambda: post(client, "/in", -1))
+            parked = await sent_again(redis.url)
             lost = set(taken)
             deadline = time.monotonic() + PATIENCE
             while lost and time.monotonic() < deadline:
                 for number in list(lost):
                     if (await post(client, "/seen", number)) == (200, str(number)):
                         lost.discard(number)
-        return {"recovered_s": back, "taken": len(taken), "lost": len(lost)}
+        return {"recovered_s": back, "taken": len(taken), "parked": parked, "lost": len(lost)}
 
     try:
         with Running(folder, "--storage", redis.url) as running:
