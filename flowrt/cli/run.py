@@ -110,6 +110,8 @@ class Running:
 
     async def _start(self, service: Service, instead_of: Service | None = None) -> bool:
         """Start a service; whether it has, before a signal came."""
+        if self._metrics is not None:
+            self._metrics.know(service.flows)
         work = service.start(sources=True, trace=self._trace, instead_of=instead_of)
         starting = asyncio.create_task(work, name="start")
         ending = asyncio.create_task(self._ending.wait())
@@ -125,8 +127,6 @@ class Running:
         starting.result()
         self._service = service
         self._not_ready = ""
-        if self._metrics is not None:
-            self._metrics.know(service.flows)
         _log.info("serving", service=service.name, flows=len(service.sources))
         if not service.sources:
             _log.warning("no flow has a source: nothing will ever come in")
