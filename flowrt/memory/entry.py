@@ -22,33 +22,42 @@ class Entry:
     """One message of a transcript.
 
     `tokens` is its estimate, `opens` says that it begins an exchange, `added` that the run under
-    way has added it and the store does not have it yet.
+    way has added it and the store does not have it yet. `delivery` marks what the user said in a
+    message that may come again.
     """
 
-    __slots__ = ("added", "kind", "message", "opens", "tokens")
+    __slots__ = ("added", "delivery", "kind", "message", "opens", "tokens")
 
-    def __init__(self, message: dict[str, Any], kind: Kind = "message") -> None:
+    def __init__(self, message: dict[str, Any], kind: Kind = "message", delivery: str = "") -> None:
         self.message = message
         self.kind = kind
+        self.delivery = delivery
         self.added = False
         self.tokens = estimate_message(message)
         self.opens = message["role"] == "user" and not is_results(message)
 
     def encode(self) -> bytes:
-        """The entry as it is stored: the message's own JSON, with a mark on a summary."""
-        out = self.message if self.kind == "message" else {**self.message, "kind": self.kind}
+        """The entry as it is stored: the message's own JSON, with what else there is to know."""
+        out = self.message
+        if self.kind != "message":
+            out = {**out, "kind": self.kind}
+        if self.delivery:
+            out = {**out, "delivery": self.delivery}
         return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
 
     @classmethod
     def decode_all(cls, stored: Sequence[bytes]) -> list[Entry]:
         """The entries of a log, parsed in one go: a thread has hundreds of small ones."""
         messages = json.loads(b"[" + b",".join(stored) + b"]")
-        return [cls(message, message.pop("kind", "message")) for message in messages]
+        return [
+            cls(message, message.pop("kind", "message"), message.pop("delivery", ""))
+            for message in messages
+        ]
 
 
-def user_entry(text: str) -> Entry:
+def user_entry(text: str, delivery: str = "") -> Entry:
     """A user turn of plain text."""
-    return Entry({"role": "user", "content": [{"type": "text", "text": text}]})
+    return Entry({"role": "user", "content": [{"type": "text", "text": text}]}, delivery=delivery)
 
 
 def assistant_entry(content: list[dict[str, Any]]) -> Entry:
@@ -73,6 +82,20 @@ def calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
     if message["role"] != "assistant":
         return []
     return [block for block in message["content"] if block.get("type") == "tool_use"]
+
+
+def answer_to(entries: Sequence[Entry], delivery: str) -> str:
+    """What was answered to the message that came under this mark; "" where nothing was yet."""
+    texts: list[str] = []
+    inside = False
+    for entry in entries:
+        if entry.opens:
+            inside = entry.delivery == delivery
+            texts = [] if inside else texts
+        elif inside and entry.message["role"] == "assistant" and not calls_of(entry.message):
+            content = entry.message["content"]
+            texts = [block["text"] for block in content if block.get("type") == "text"]
+    return "".join(texts)
 
 
 def tokens_of(entries: Sequence[Entry]) -> int:
