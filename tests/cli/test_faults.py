@@ -48,7 +48,8 @@ def test_bodies_that_are_too_large_are_refused(tmp_path: Path) -> None:
 def test_a_crowd_of_connections_leaves_the_admin_port_alive(tmp_path: Path) -> None:
     figures = unhurt(faults.crowd(tmp_path, 300))
     assert figures["health_p50_ms"] < 1000
-    assert {"200", "503"} >= set(figures["answers"])
+    # 0: beyond those that are told so, a connection is closed without a word.
+    assert {"0", "200", "503"} >= set(figures["answers"])
 
 
 def test_forged_requests_are_refused(tmp_path: Path) -> None:
