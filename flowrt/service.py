@@ -218,6 +218,11 @@ class Service:
         counts = {f"flow {name!r}": source.waiting for name, source in sources if not source.inner}
         return counts | self.transport.waiting()
 
+    def not_ready(self) -> str:
+        """Why a source of the started service cannot take messages yet; empty where all can."""
+        reasons = (source.not_ready for source in self._built.sources.values())
+        return next(filter(None, reasons), "")
+
     @property
     def sources(self) -> list[str]:
         """The names of the flows that have a source, in file order."""

@@ -96,7 +96,7 @@ class Running:
     async def run(self) -> None:
         """Start everything, stay until a signal, stop everything."""
         with _signals(self._signal):
-            admin = Admin(lambda: self._not_ready, self._metrics)
+            admin = Admin(self._why_not_ready, self._metrics)
             await admin.start(self._options.admin)
             try:
                 started = await self._start(self._service)
@@ -150,6 +150,9 @@ class Running:
     async def _stopped(self, service: Service) -> None:
         await service.stop(grace=self._grace)
         _log.info("stopped", service=service.name)
+
+    def _why_not_ready(self) -> str:
+        return self._not_ready or self._service.not_ready()
 
     async def _stay(self) -> None:
         if self._watch is None:

@@ -149,7 +149,9 @@ PREFIX = "agents/"
 def working_key(agent: str, thread: str) -> str:
     """Where a working context stands in the key-value store; each id escaped, so that none of
     them can reach into another's."""
-    return f"{PREFIX}{quote(agent, safe='')}/{quote(thread, safe='')}"
+    # An argument of the command line may be no UTF-8, and is then asked for as it is.
+    parts = [quote(each, safe="", errors="surrogatepass") for each in (agent, thread)]
+    return PREFIX + "/".join(parts)
 
 
 class StoredAgentMemory:

@@ -45,7 +45,7 @@ end
 version = tonumber(version or 0)
 if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= version then return version end
 if before == value then return fact_row(number) end
-local last = call('INCRBY', P .. 'last', 2)
+local last = take(2, ARGV[3])
 local at = stamp()
 if number then
   call('RPUSH', P .. 'earlier:' .. number,
@@ -86,7 +86,7 @@ for at = 4, #ARGV, 3 do
   local kind, id = ARGV[at], ARGV[at + 1]
   if call('ZCOUNT', ids[kind], id, id) > 0 then
     if not change then
-      change = call('INCR', P .. 'last')
+      change = take(1, ARGV[3])
       call('SET', P .. 'change:' .. key, change)
     end
     call('HSET', P .. 'vectors:' .. key, id, kind .. ' ' .. ARGV[at + 2])
@@ -99,6 +99,7 @@ return 1
 # Then: after, limit. Answers ids and vectors in turns.
 VECTORS_OF = """
 local key = person(ARGV[3])
+if call('EXISTS', P .. 'vectors:' .. key) == 0 then call('UNLINK', P .. 'embedded:' .. key) end
 local rows = {}
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'embedded:' .. key, '(' .. ARGV[4], '+inf',
     'LIMIT', 0, ARGV[5])) do
@@ -121,8 +122,17 @@ for _, agent in ipairs(agents) do
   gone[3] = gone[3] + call('ZCARD', P .. 'changed:' .. key)
   gone[4] = gone[4] + call('ZCARD', P .. 'embedded:' .. key)
   if ARGV[5] ~= '1' then
+    -- By both: either may have been dropped.
+    local numbers = {}
     for _, number in ipairs(call('ZRANGE', P .. 'active:' .. key, 0, -1)) do
-      call('HDEL', P .. 'threads:' .. HOME, call('HGET', P .. 'thread:' .. number, 't'))
+      numbers[number] = true
+    end
+    for _, member in ipairs(call('ZRANGE', P .. 'turns:' .. key, 0, -1)) do
+      numbers[string.match(member, '^%d+')] = true
+    end
+    for number in pairs(numbers) do
+      local name = call('HGET', P .. 'thread:' .. number, 't')
+      if name then call('HDEL', P .. 'threads:' .. HOME, name) end
       call('ZREM', P .. 'active:' .. HOME, number)
       call('UNLINK', P .. 'thread:' .. number, P .. 'said:' .. number)
     end

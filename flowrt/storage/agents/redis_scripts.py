@@ -29,6 +29,11 @@ its text and some ten bytes. A script that adds draws its number before any othe
 Redis that is refused, and nothing is half done. Those that remove use commands that a full Redis
 takes. What is read comes as one string, each value behind its length: our client takes many times
 as long for a thousand small strings.
+
+A Redis of the volatile tier may drop any of these keys by itself. What belongs to one that is gone
+is then taken as gone too, and is removed where a listing comes upon it. Even the counter may be
+dropped: no thread gets a number under which there is anything, or it would show what another user
+said.
 """
 
 from __future__ import annotations
@@ -59,12 +64,22 @@ local call = redis.call
 
 local function person(user) return HOME .. ':' .. user end
 
+-- The last of `count` new numbers, above those of this agent's threads and of the user's turns,
+-- also where the counter was dropped.
+local function take(count, user)
+  local last = call('INCRBY', P .. 'last', count)
+  for _, key in ipairs({'active:' .. HOME, 'turns:' .. person(user)}) do
+    local top = tonumber(call('ZREVRANGE', P .. key, 0, 0, 'WITHSCORES')[2] or 0)
+    if top > last - count then last = call('INCRBY', P .. 'last', top - last + count) end
+  end
+  return last
+end
+
 -- The number and the user of a thread; nil where there is none, or another user's is asked for.
 local function thread(name, user)
   local number = call('HGET', P .. 'threads:' .. HOME, name)
-  if not number then return nil end
-  local owner = call('HGET', P .. 'thread:' .. number, 'u')
-  if user ~= '' and owner ~= user then return nil end
+  local owner = number and call('HGET', P .. 'thread:' .. number, 'u')
+  if not owner or user ~= '' and owner ~= user then return nil end
   return number, owner
 end
 

@@ -28,6 +28,7 @@ async def test_clear_removes_turns_and_context_and_never_the_facts(any_memory: M
 
 
 async def test_a_forgotten_user_is_gone_and_the_others_are_not(any_memory: Memory) -> None:
+    """FB-70."""
     memory = any_memory
     note = {"name": "remember", "input": {"name": "pet", "value": SECRET}}
     await memory.talk(
@@ -54,6 +55,7 @@ async def test_a_forgotten_user_is_gone_and_the_others_are_not(any_memory: Memor
 
 
 async def test_the_file_does_not_hold_the_text_of_whom_it_forgot(memory: Memory) -> None:
+    """FB-70."""
     note = {"name": "remember", "input": {"name": "pet", "value": SECRET}}
     said = [
         (f"t{number}", "ann", f"{SECRET} {number} " + "x" * 3000, f"{SECRET}!")
