@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flowrt.connectors.http import HttpConnector
-from flowrt.connectors.http_answer import Answer
+from flowrt.connectors.http_answer import SOON, Answer
 from flowrt.connectors.slack.connector import SlackConnector
 from flowrt.engine.site import Refusal
 from flowrt.observe.flood import Flood
@@ -16,7 +16,15 @@ from flowrt.slack.signature import (
     BadSignature,
     check_signature,
 )
-from flowrt.sources.http_request import Gone, Refused, read_body, read_json
+from flowrt.sources.http_request import (
+    Gone,
+    Headers,
+    Refused,
+    Stopped,
+    header,
+    read_body,
+    read_json,
+)
 from flowrt.sources.slack_intake import Intake
 from flowrt.sources.slack_ledger import NotTaken
 
@@ -25,7 +33,6 @@ if TYPE_CHECKING:
 
 MOST_BODY = 1024 * 1024
 TAKEN = Answer(200, [])
-SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 
 
 class Requests:
@@ -65,7 +72,7 @@ class Requests:
         """Listen. Raises `ConnectorError`."""
         self._clock = runtime.clock
         self._intake.start(runtime, await self._slack.identity(runtime.clock))
-        await self._server.serve()
+        self._server.serve()
 
     async def stop(self) -> None:
         """Refuse everything; the server itself stops with the service."""
@@ -74,13 +81,20 @@ class Requests:
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request of Slack's."""
+        data = None
         try:
             self._admit()
             patience = self._server.settings.read_timeout
-            data = await read_body(scope, receive, MOST_BODY, patience)
+            data = await read_body(scope, receive, MOST_BODY, patience, self._server.slow)
             self._admit()
-            answer = await self._answer(dict(scope["headers"]), data)
+            answer = await self._answer(scope["headers"], data)
+        except Stopped:
+            await self._server.answer_late(scope, data, receive, send)
+            return
         except NotTaken as reason:
+            if not self._intake.is_open:
+                await self._server.answer_late(scope, data, receive, send)
+                return
             answer = Refused(503, str(reason), SOON).answer
         except Refused as refused:
             answer = refused.answer
@@ -90,10 +104,9 @@ class Requests:
 
     def _admit(self) -> None:
         if not self._intake.is_open:
-            self._server.late.note(path=self.path)
-            raise Refused(503, "the service is shutting down", SOON, CLOSE)
+            raise Stopped
 
-    async def _answer(self, headers: dict[bytes, bytes], data: bytes) -> Answer:
+    async def _answer(self, headers: Headers, data: bytes) -> Answer:
         self._verify(headers, data, self._clock.now().timestamp())
         envelope = read_json(data)
         if not isinstance(envelope, dict):
@@ -105,11 +118,9 @@ class Requests:
             await self._intake.take(envelope)
         return TAKEN
 
-    def _verify(self, headers: dict[bytes, bytes], data: bytes, now: float) -> None:
-        timestamp, signature = (
-            headers.get(name.lower().encode(), b"").decode("latin-1")
-            for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER)
-        )
+    def _verify(self, headers: Headers, data: bytes, now: float) -> None:
+        timestamp = header(headers, TIMESTAMP_HEADER.lower().encode())
+        signature = header(headers, SIGNATURE_HEADER.lower().encode())
         try:
             check_signature(self._secret, timestamp, signature, data, now)
         except BadSignature as bad:

@@ -229,6 +229,19 @@ async def test_what_slack_has_not_signed_is_refused_before_it_is_read(
     assert '"skew": -' in told
 
 
+@pytest.mark.parametrize("first", ["v0=" + "0" * 64, ""])
+async def test_two_signatures_are_none(tmp_path: Path, first: str) -> None:
+    """A check in front may have looked at the other one."""
+    async with running(tmp_path) as app:
+        body, headers = app.events.signed(app.events.direct("hi"))
+        both = [*headers.items(), (SIGNATURE_HEADER, first), (SIGNATURE_HEADER, first)]
+        for sent in (both, both[::-1]):
+            answer = await app.client.post("/slack/events", content=body, headers=sent)
+            assert 401 == answer.status_code
+        await app.settle()
+    assert [] == app.texts
+
+
 @pytest.mark.parametrize("body", [b"\xff", b"{", b"[]", b"", b'{"a": NaN}', b"[" * 100_000])
 async def test_what_is_signed_and_no_event_is_a_bad_request(body: bytes, tmp_path: Path) -> None:
     async with running(tmp_path) as app:
