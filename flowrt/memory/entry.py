@@ -22,28 +22,38 @@ class Entry:
     """One message of a transcript.
 
     `tokens` is its estimate, `opens` says that it begins an exchange, `added` that the run under
-    way has added it and the store does not have it yet.
+    way has added it and the store does not have it yet. `number` is its own within its thread,
+    also once it has left the context; None where nothing is recorded (`flowrt.memory.shown`).
     """
 
-    __slots__ = ("added", "kind", "message", "opens", "tokens")
+    __slots__ = ("added", "kind", "message", "number", "opens", "tokens")
 
-    def __init__(self, message: dict[str, Any], kind: Kind = "message") -> None:
+    def __init__(
+        self, message: dict[str, Any], kind: Kind = "message", number: int | None = None
+    ) -> None:
         self.message = message
         self.kind = kind
+        self.number = number
         self.added = False
         self.tokens = estimate_message(message)
         self.opens = message["role"] == "user" and not is_results(message)
 
     def encode(self) -> bytes:
-        """The entry as it is stored: the message's own JSON, with a mark on a summary."""
+        """The entry as it is stored: the message's own JSON, with its number and a mark on a
+        summary."""
         out = self.message if self.kind == "message" else {**self.message, "kind": self.kind}
+        if self.number is not None:
+            out = {**out, "number": self.number}
         return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
 
     @classmethod
     def decode_all(cls, stored: Sequence[bytes]) -> list[Entry]:
         """The entries of a log, parsed in one go: a thread has hundreds of small ones."""
         messages = json.loads(b"[" + b",".join(stored) + b"]")
-        return [cls(message, message.pop("kind", "message")) for message in messages]
+        return [
+            cls(message, message.pop("kind", "message"), message.pop("number", None))
+            for message in messages
+        ]
 
 
 def user_entry(text: str) -> Entry:
