@@ -158,6 +158,7 @@ class Checkpoints:
         if opening is not None:
             start = next((at for at, entry in enumerate(wanted) if entry is opening), 0)
             under_way = OpenExchange(start, seq)
+        self._showing.number(wanted)
         known = len(self._log)
         if _same(wanted, self._log) and self.open == under_way and self._version:
             return  # calls of one turn ask for checkpoints side by side

@@ -10,7 +10,7 @@ from flowrt.agent.gates import GateSpec
 from flowrt.agent.media import MediaSpec
 from flowrt.engine.chain import Chain
 from flowrt.expr import Expression, Template
-from flowrt.llm.model import ChatModel
+from flowrt.llm.model import ChatModel, Request, parameters_of
 from flowrt.memory.compaction import Budget, Strategy
 from flowrt.memory.shown import Frame, name_of
 
@@ -114,14 +114,12 @@ class AgentSpec:
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(self.address.encode()).hexdigest()[:16]
+        asked = Request(
+            [], model=self.model_name, max_tokens=self.max_tokens, temperature=self.temperature
+        )
+        parameters = parameters_of(self.model, asked)
         frame = Frame(
-            self.system,
-            self.definitions,
-            self.model_name,
-            self.max_tokens,
-            self.temperature,
-            self.connector,
-            self.model.provider,
+            self.system, self.definitions, parameters, self.connector, self.model.provider
         ).encode()
         object.__setattr__(self, "fingerprint", digest)
         object.__setattr__(self, "frame", frame)

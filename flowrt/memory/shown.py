@@ -22,13 +22,14 @@ Ranges = list[list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What all requests of a block have in common. None is left to the connector."""
+    """What all requests of a block have in common.
+
+    `parameters` go out beside system prompt, tools and messages, such as the model's name.
+    """
 
     system: str
     tools: list[dict[str, Any]]
-    model: str | None
-    max_tokens: int | None
-    temperature: float | None
+    parameters: dict[str, Any]
     connector: str
     provider: str
 
