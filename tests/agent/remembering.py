@@ -48,9 +48,11 @@ class Kept:
         memory = self._memories.of(volatile)
         return (await memory.turns(Place("test", AGENT, thread), context={})).items
 
-    async def record(self, text: str, thread: str = "t") -> None:
+    async def record(
+        self, text: str, thread: str = "t", *, attrs: dict[str, Any] | None = None
+    ) -> None:
         """Record a turn of a user that no run asked."""
-        turn = NewTurn("user", text)
+        turn = NewTurn("user", text, attrs=attrs or {})
         await self._memories.of().append_turns(Place("test", AGENT, thread), [turn], context={})
 
     async def archived(self, thread: str = "t", *, volatile: bool = False) -> list[bytes]:

@@ -101,7 +101,7 @@ class Heard:
 
     def __init__(self, api: FakeMessagesAPI) -> None:
         self._api = api
-        self._seen = 0
+        self._seen = len(api.bodies)
         self.exchanges: list[list[dict[str, Any]]] = []
 
     def exchange(self) -> None:

@@ -1,4 +1,4 @@
-"""What requests are put together from: archives and frames, through the memory that flowrt brings."""
+"""What requests are put together from: archives and frames, through flowrt's own memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ArchiveConformance(Suite):
                     place = Place(service, "a", thread)
                     assert wanted == await memory.archived(place, context={})
                 other = Place(service, "b", "t")
-                assert [] == await memory.archived(other, context={})
+                assert await memory.archived(other, context={}) == []
 
         asyncio.run(main())
 
@@ -61,10 +61,10 @@ class ArchiveConformance(Suite):
                 assert await memory.frame(place, "n", context={}) is None
                 for where in (place, another):
                     await memory.keep_frame(where, "n", b"\x00frame", context={})
-                assert b"\x00frame" == await memory.frame(another, "n", context={})
+                assert await memory.frame(another, "n", context={}) == b"\x00frame"
                 assert await memory.frame(Place(service, "b", "t"), "n", context={}) is None
                 await memory.delete_thread(place, context={})
-                assert b"\x00frame" == await memory.frame(place, "n", context={})
+                assert await memory.frame(place, "n", context={}) == b"\x00frame"
 
         asyncio.run(main())
 
@@ -76,8 +76,8 @@ class ArchiveConformance(Suite):
                     await memory.archive(place, [b"x"], context={})
                     await memory.append_turns(place, said("hi"), context={})
                 await memory.delete_thread(gone, context={})
-                assert [] == await memory.archived(gone, context={})
-                assert [b"x"] == await memory.archived(stays, context={})
+                assert await memory.archived(gone, context={}) == []
+                assert await memory.archived(stays, context={}) == [b"x"]
 
         asyncio.run(main())
 
@@ -93,6 +93,6 @@ class ArchiveConformance(Suite):
                 assert all([await memory.archived(place, context={}) for place in places])
                 await forget_user(record, space, service, "u")
                 kept = [bool(await memory.archived(place, context={})) for place in places]
-                assert [False, False, True, True] == kept
+                assert kept == [False, False, True, True]
 
         asyncio.run(main())

@@ -78,14 +78,14 @@ async def test_at_a_turn_is_the_request_that_the_model_was_sent(any_memory: Memo
         for number in range(6)
     ]
     with FakeMessagesAPI([]) as api:
-        document = remembering(api.base_url, userMemory=True, contextMaxTokens=2000)
+        document = remembering(api.base_url, userMemory=True, contextMaxTokens=1000)
         async with load(memory.folder, document, memory.storage) as service:
             for text, reply in zip(said, replies, strict=True):
                 api.add(*reply)
                 await service.invoke("chat", say(text, "t"))
         sent = api.bodies
-    # The first exchange has two calls: its question was in the first, its answer came from the other.
-    of_turns = [sent[0], sent[1]] + [body for body in sent[2:] for _ in "qa"]
+    # The first exchange has two calls: one for its question, one for its answer.
+    of_turns = [*sent[:2], *(body for body in sent[2:] for _ in "qa")]
     cuts = memory.json("show", "--thread", "t")["working"]["compactions"]
     assert len(cuts) > 1
     for seq in (1, 2, 3, 6, 7, 12):
