@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from flowrt.agent.agent_keeper import AgentKeeper
+from flowrt.agent.answer import fold_answer
 from flowrt.agent.claim import Claim, Held, claim
 from flowrt.agent.conversation import Conversation, open_conversation
 from flowrt.agent.events import AgentEvents
@@ -99,7 +100,12 @@ class Agent:
         try:
             # Before anything is read: what no model can be shown fails the run here.
             files = self._spec.media.read(message, "ai-agent")
-            await session.open()
+            await session.open(self._mark(run, claimed.name, opening))
+            if answer := session.answered:
+                return await self._answered_before(message, events, answer)
+            if session.comes_again:
+                session.take_up()
+                return await Loop(self._spec, message, *work).run()
             if session.interrupted and await self._finish_interrupted(message, *work):
                 message.stop = True
                 return message
@@ -110,6 +116,20 @@ class Agent:
             current = asyncio.current_task()
             cancelled = current is not None and current.cancelling()
             await session.abandon("cancelled" if cancelled else "failed")
+
+    def _mark(self, run: Run, thread: str, opening: str) -> str:
+        """What tells this question from others, and is the same when its message comes again."""
+        if run.delivery is None or self._spec.memory is None:
+            return ""
+        return run.delivery.mark(self._spec.address, thread, opening)
+
+    async def _answered_before(self, message: Message, events: AgentEvents, answer: str) -> Message:
+        """The answer again, to a message whose process died after it was stored."""
+        _log.info("a message that comes again was answered before", block=self._spec.label)
+        await events.emit("done", 1, text=answer)
+        message.body = fold_answer(answer, message.body)
+        message.raw = False
+        return message
 
     def _keeper(
         self, message: Message, run: Run, events: AgentEvents, claimed: _Claimed
@@ -214,6 +234,7 @@ class Agent:
             wait=0.0 if memory.policy == "reject" else None,
             text=text,
             may_be_blind=memory.remember is not None,
+            turn=run.delivery.turn if run.delivery and memory.policy == "queue" else None,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowrt.agent.checkpoints import Checkpoints
+from flowrt.agent.checkpoints import Checkpoints, OpenExchange
 from flowrt.agent.conversation import Conversation
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.keeper import Ending, Working
@@ -15,7 +15,7 @@ from flowrt.agent.spec import AgentSpec, RememberSpec
 from flowrt.agent.titles import title_of
 from flowrt.engine.run import Run
 from flowrt.errors import StoreError
-from flowrt.memory.entry import Entry
+from flowrt.memory.entry import Entry, assistant_entry
 from flowrt.memory.transcript import Thread, Transcript
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
@@ -66,7 +66,7 @@ class AgentKeeper:
         self.blind = blind
         self.interrupted: int | None = None
 
-    async def load(self) -> Transcript:
+    async def load(self, delivery: str = "") -> Transcript:
         """The context, and the notes about the user; what cannot be read is empty."""
         seen = Transcript()
         if not self.blind:
@@ -83,23 +83,29 @@ class AgentKeeper:
             except StoreError as error:
                 self._tell("the notes about the user cannot be read", str(error))
         if self._checkpoints.open is not None:
-            self.interrupted = await self._take_up(seen.entries, self._checkpoints.open.seq)
+            self.interrupted = await self._take_up(seen.entries, self._checkpoints.open, delivery)
         return seen
 
-    async def _take_up(self, entries: Sequence[Entry], seq: int) -> int | None:
+    async def _take_up(
+        self, entries: list[Entry], exchange: OpenExchange, delivery: str
+    ) -> int | None:
         """Where the exchange of a run that died begins, if it is to be finished; else record it."""
-        assert self._checkpoints.open is not None
-        start = self._checkpoints.open.start
+        start = exchange.start
         self._opening = entries[start]
         for entry in entries[start:]:
             if entry.opens and entry.kind == "message":
                 self._record.said(_text(entry))
                 self._showing.said(before=True)
-        if self._remember.resume:
-            return start
+        comes_again = bool(delivery) and self._opening.delivery == delivery
         try:
             # The run may have died between its record and its context.
-            if self._remember.record and await self._record.recorded() < seq:
+            if self._remember.record and await self._record.recorded() >= exchange.seq:
+                if answer := await self._record.answer(exchange.seq):
+                    entries.append(assistant_entry([{"type": "text", "text": answer}]))
+                return None
+            if self._remember.resume or comes_again:
+                return start
+            if self._remember.record:
                 await self._record.write(Ending(0, stop_reason=INTERRUPTED, failed=True))
         except StoreError as error:
             self._tell("what an interrupted run was asked could not be recorded", str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import NamedTuple
@@ -44,12 +44,14 @@ async def claim(
     wait: float | None,
     text: Callable[[], str] | None,
     may_be_blind: bool,
+    turn: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Held | None]:
     """Hold a conversation while its run lives, and be reachable from before on.
 
     `wait` is how many seconds, None for ever; then `ThreadBusy`. With a `text`, a run that holds
     it in another process is given that instead of being waited for, and None is yielded where it
-    took it. With `may_be_blind`, a store that fails is no error: nothing can be read, so nothing
+    took it. `turn` is awaited first: messages that came before this one are to have it before. With
+    `may_be_blind`, a store that fails is no error: nothing can be read, so nothing
     will be written, and there is nothing to hold.
     """
     live = LiveRun(wanted.address, wanted.conversation)
@@ -57,6 +59,8 @@ async def claim(
     runs.offer(live)
     try:
         async with AsyncExitStack() as held:
+            if turn is not None:
+                await turn()
             blind, joined = "", False
             try:
                 await runs.be_reachable()

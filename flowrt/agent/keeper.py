@@ -54,8 +54,11 @@ class Keeper(Protocol):
     interrupted: int | None
     """Where in what was loaded the exchange of a run begins that died, else None."""
 
-    async def load(self) -> Transcript:
-        """What is stored. Raises `StoreError` where the run is not to go on without."""
+    async def load(self, delivery: str = "") -> Transcript:
+        """What is stored, for a message with this mark.
+
+        Raises `StoreError` where the run is not to go on without.
+        """
         ...
 
     def begin(self, opening: Entry) -> None:
@@ -102,7 +105,7 @@ class ThreadKeeper:
         self._thread = thread
         self._seen = Transcript()
 
-    async def load(self) -> Transcript:
+    async def load(self, delivery: str = "") -> Transcript:
         self._seen = await self._thread.load()
         return self._seen
 

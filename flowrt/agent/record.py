@@ -43,6 +43,16 @@ class Record:
         )
         return info.turns if info is not None else 0
 
+    async def answer(self, seq: int) -> str:
+        """What is recorded as the answer to the exchange that begins with this number; "" if none.
+
+        Raises `StoreError`.
+        """
+        page = await self._conversation.memory.turns(
+            self._conversation.place, after=seq - 1, context=self._conversation.context
+        )
+        return next((turn.text for turn in page.items if turn.role == "assistant"), "")
+
     async def write(self, ending: Ending) -> int:
         """Record the exchange; the number its opening got. Raises `StoreError`."""
         turns = _turns(self._said, ending)

@@ -16,7 +16,14 @@ from flowrt.llm.estimate import estimate_blocks
 from flowrt.llm.model import Reply, Request
 from flowrt.llm.request import build_request
 from flowrt.memory.compaction import Budget
-from flowrt.memory.entry import Entry, assistant_entry, close_calls, tokens_of, user_entry
+from flowrt.memory.entry import (
+    Entry,
+    answer_to,
+    assistant_entry,
+    close_calls,
+    tokens_of,
+    user_entry,
+)
 from flowrt.memory.meter import Meter
 from flowrt.message import Message
 from flowrt.observe.log import get_logger
@@ -58,12 +65,17 @@ class Session:
         self._total = 0
         self._stored = 0
         self._opening: Opening | None = None
+        self._delivery = ""
 
-    async def open(self) -> None:
-        """Load the thread. Raises `StoreError` where the run cannot do without."""
+    async def open(self, delivery: str = "") -> None:
+        """Load the thread, for a message with this mark if it may come again.
+
+        Raises `StoreError` where the run cannot do without.
+        """
+        self._delivery = delivery
         if self._keeper is None:
             return
-        seen = await self._keeper.load()
+        seen = await self._keeper.load(delivery)
         self.entries = close_calls(seen.entries)
         self._total = tokens_of(self.entries)
         self._stored = len(self.entries)
@@ -79,6 +91,18 @@ class Session:
         """Whether what was loaded ends in an exchange whose run died and that is to be finished."""
         return self._keeper is not None and self._keeper.interrupted is not None
 
+    @property
+    def comes_again(self) -> bool:
+        """Whether that exchange is the one of this very message."""
+        if not self._delivery or self._keeper is None or self._keeper.interrupted is None:
+            return False
+        return any(entry.delivery == self._delivery for entry in self.entries)
+
+    @property
+    def answered(self) -> str:
+        """What this very message was answered when it came before; "" where it was not."""
+        return answer_to(self.entries, self._delivery) if self._delivery else ""
+
     def take_up(self) -> None:
         """Go on with the exchange of the run that died."""
         self._ended = False
@@ -90,7 +114,7 @@ class Session:
         self._stored = len(self.entries)
         self._compacted = False
         self._ended = False
-        self._opening = Opening(user_entry(text), files)
+        self._opening = Opening(user_entry(text, self._delivery), files)
         self.add(self._opening.entry)
         if self._keeper is not None:
             self._keeper.begin(self._opening.entry)
@@ -98,7 +122,7 @@ class Session:
 
     def say(self, text: str) -> None:
         """Add a user turn that came in meanwhile."""
-        self.add(user_entry(text))
+        self.add(user_entry(text, self._delivery))
         if self._keeper is not None:
             self._keeper.said(text)
 

@@ -16,6 +16,7 @@ from flowrt.message import Message
 from flowrt.observe.log import get_logger
 
 if TYPE_CHECKING:
+    from flowrt.engine.delivery import Delivery
     from flowrt.observe.trace import Trace
 
 
@@ -32,10 +33,17 @@ class Intake:
         self._log = get_logger("flowrt.intake")
 
     async def start(self, stack: AsyncExitStack, *, inner: bool) -> None:
-        """Start the inner or the outer sources, in file order; `stack` stops them."""
+        """Start the inner or the outer sources, in file order; `stack` stops them.
+
+        With the inner ones all are opened: the outer ones stop before what they have taken ends.
+        """
         for name, source in self._built.sources.items():
+            deliver = self._deliver_to(self._built.flows[name])
+            if inner:
+                await source.open(deliver, self._runtime)
+                stack.push_async_callback(source.close)
             if source.inner is inner:
-                await source.start(self._deliver_to(self._built.flows[name]), self._runtime)
+                await source.start(deliver, self._runtime)
                 stack.push_async_callback(source.stop)
 
     def start_background(self, stack: AsyncExitStack) -> None:
@@ -50,12 +58,14 @@ class Intake:
             self._log.error("background work failed", task=task.get_name(), error=describe(error))
 
     def _deliver_to(self, flow: Flow) -> Deliver:
-        async def deliver(message: Message) -> Message | None:
+        async def deliver(message: Message, delivery: Delivery | None = None) -> Message | None:
             trace = self._trace
             if trace is not None:
                 message.trace_id = message.trace_id or new_id()
                 trace.write("source.receive", message, flow=flow.name)
-            run = Run(self._runtime, flow.name, trace=trace, watcher=self._watcher)
+            run = Run(
+                self._runtime, flow.name, trace=trace, watcher=self._watcher, delivery=delivery
+            )
             return await flow.run(message, run)
 
         return deliver

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
+from flowrt.engine.delivery import Delivery
 from flowrt.engine.transport import SYSTEM, Answer, NobodyListens, Payload, Receive
 from flowrt.observe.log import get_logger
 
@@ -14,11 +16,22 @@ _log = get_logger("flowrt.transport")
 class _Job:
     """A message that waits for a listener. `answer` is None where nobody waits for one."""
 
-    __slots__ = ("answer", "payload")
+    __slots__ = ("answer", "first", "order", "payload")
 
-    def __init__(self, payload: Payload, answer: asyncio.Future[Payload] | None = None) -> None:
+    def __init__(
+        self,
+        payload: Payload,
+        answer: asyncio.Future[Payload] | None = None,
+        order: str = "",
+    ) -> None:
         self.payload = payload
         self.answer = answer
+        self.order = order
+        self.first = asyncio.Event()
+        """Set once the messages before it in its order have ended."""
+
+    async def turn(self) -> None:
+        await self.first.wait()
 
 
 class _Queue:
@@ -32,6 +45,7 @@ class _Queue:
         self._changed = changed
         self._full = False
         self._jobs: asyncio.Queue[_Job] = asyncio.Queue()
+        self._orders: dict[str, deque[_Job]] = {}
         self._room = asyncio.Semaphore(0)
 
     @property
@@ -59,7 +73,30 @@ class _Queue:
         except BaseException:
             self._done()
             raise
+        self._line_up(job)
         self._jobs.put_nowait(job)
+
+    async def offer(self, job: _Job) -> bool:
+        """Take a place unless there is none; whether there was one."""
+        if self._room.locked():
+            return False
+        await self.put(job)
+        return True
+
+    def _line_up(self, job: _Job) -> None:
+        line = self._orders.setdefault(job.order, deque()) if job.order else deque()
+        line.append(job)
+        line[0].first.set()
+
+    def _step_out(self, job: _Job) -> None:
+        if not job.order:
+            return
+        line = self._orders[job.order]
+        line.remove(job)
+        if line:
+            line[0].first.set()
+        else:
+            del self._orders[job.order]
 
     async def work(self, handle: Answer) -> None:
         """Handle one job after the other, until cancelled."""
@@ -68,7 +105,7 @@ class _Queue:
             self._room.release()
             try:
                 if job.answer is None:
-                    await handle(job.payload)
+                    await handle(job.payload, Delivery(turn=job.turn))
                 elif not job.answer.done():
                     await _answered(job.answer, job.payload, handle, self.what)
             except asyncio.CancelledError:
@@ -76,6 +113,7 @@ class _Queue:
                     _log.error("a message was cut off", where=self.what)
                 raise
             finally:
+                self._step_out(job)
                 self._done()
 
     def remove_consumer(self) -> None:
@@ -90,6 +128,7 @@ class _Queue:
                 _log.error("a message was lost: its last consumer stopped", where=self.what)
             elif not job.answer.done():
                 job.answer.set_exception(nobody(self.what))
+            self._step_out(job)
             self._done()
         # Whoever waits for a place finds that there is no consumer any more.
         for _ in range(self.open_jobs):
@@ -105,7 +144,7 @@ async def _answered(
     answer: asyncio.Future[Payload], payload: Payload, handle: Answer, what: str
 ) -> None:
     try:
-        result = await handle(payload)
+        result = await handle(payload, Delivery())
     except asyncio.CancelledError:
         if not answer.done():
             answer.set_exception(NobodyListens(f"{what}: the consumer stopped before its answer"))
@@ -169,6 +208,12 @@ class LocalTransport:
     async def dispatch(self, subject: str, payload: Payload) -> None:
         await self._queue(subject).put(_Job(payload))
 
+    async def offer(
+        self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
+    ) -> bool:
+        # It comes once: what waits here is gone with the process.
+        return await self._queue(subject).offer(_Job(payload, order=order))
+
     async def request(self, subject: str, payload: Payload) -> Payload:
         job = _Job(payload, asyncio.get_running_loop().create_future())
         assert job.answer is not None
@@ -178,7 +223,7 @@ class LocalTransport:
     async def subscribe(
         self, subject: str, receive: Receive, *, listeners: int, buffer: int, shared: str = ""
     ) -> _Listeners:
-        async def handle(payload: Payload) -> Payload:
+        async def handle(payload: Payload, _: Delivery) -> Payload:
             await receive(payload)
             return {}
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from flowrt.agent.live import LiveRuns
+    from flowrt.engine.delivery import Delivery
     from flowrt.engine.streams import Streams
     from flowrt.engine.transport import Transport
     from flowrt.llm.model import Delta
@@ -55,9 +56,20 @@ class Run:
     `flow` is the name of the root flow. `trace` and `watcher` are None where nobody listens.
     `claims` are the conversations that enclosing agents hold: an agent in a tool branch that works
     the same conversation must not wait for its caller. `depth` is how many flows wait for this one.
+    `delivery` is how the message came, None where nobody sends it again.
     """
 
-    __slots__ = ("claims", "clock", "depth", "flow", "runtime", "storage", "trace", "watcher")
+    __slots__ = (
+        "claims",
+        "clock",
+        "delivery",
+        "depth",
+        "flow",
+        "runtime",
+        "storage",
+        "trace",
+        "watcher",
+    )
 
     def __init__(
         self,
@@ -68,6 +80,7 @@ class Run:
         watcher: Watcher | None = None,
         claims: frozenset[str] = frozenset(),
         depth: int = 0,
+        delivery: Delivery | None = None,
     ) -> None:
         self.runtime = runtime
         self.clock = runtime.clock
@@ -77,6 +90,7 @@ class Run:
         self.watcher = watcher
         self.claims = claims
         self.depth = depth
+        self.delivery = delivery
 
     def within(self, claim: str) -> Run:
         """The same run, inside an agent that holds `claim`."""
@@ -87,6 +101,7 @@ class Run:
             watcher=self.watcher,
             claims=self.claims | {claim},
             depth=self.depth,
+            delivery=self.delivery,
         )
 
     def named(self, flow: str) -> Run:
@@ -98,11 +113,13 @@ class Run:
             watcher=self.watcher,
             claims=self.claims,
             depth=self.depth + 1,
+            delivery=self.delivery,
         )
 
     def detached(self, flow: str = "") -> Run:
         """The same run, in `flow` or this one, for work that outlives its caller.
 
-        What holds a conversation is the caller's and ends with it, so the work holds none.
+        What holds a conversation is the caller's and ends with it, so the work holds none; nor is
+        it done again when the message is.
         """
         return Run(self.runtime, flow or self.flow, trace=self.trace, watcher=self.watcher)

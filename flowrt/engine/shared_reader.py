@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from flowrt.engine.delivery import Delivery
+from flowrt.engine.shared_turns import Turns
 from flowrt.engine.transport import Answer
 from flowrt.errors import StoreError, describe
 from flowrt.ids import new_id
 from flowrt.observe.log import get_logger
 from flowrt.storage.encoding import encode_json
-from flowrt.storage.mail.protocol import Delivery, Mail, Terms, shown
+from flowrt.storage.mail.protocol import Delivery as Letter
+from flowrt.storage.mail.protocol import Mail, Terms, shown
 
 _T = TypeVar("_T")
+
+DELIVERY = "delivery"
+"""The key in a payload of the id under which it is delivered, each time."""
 
 LONGEST_READ = 5.0
 """Seconds a reader waits for a message before it looks for those of readers that are gone."""
@@ -28,6 +34,9 @@ _log = get_logger("flowrt.transport")
 
 class Reader:
     """Takes as many messages as have a listener, and holds each until its flow has ended.
+
+    One that waits for its turn in an order takes up no listener: those before it may still have to
+    be read, from here or from a reader that is gone.
 
     `open_` makes the box, and says from time to time that somebody reads it. `may_take` is awaited
     before each message. `own`: nobody else reads the box. `changed` is called when one has ended.
@@ -60,6 +69,8 @@ class Reader:
         self._changed = changed
         self._name = new_id()
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._at_work: set[str] = set()
+        self._turns = Turns(self._heads)
         self._freed = asyncio.Event()
         self._troubles: set[str] = set()
         self._loop = asyncio.get_running_loop()
@@ -90,9 +101,7 @@ class Reader:
 
     async def _read(self) -> None:
         while True:
-            while len(self._running) >= self._listeners:
-                self._freed.clear()
-                await self._freed.wait()
+            await self._a_free_listener()
             await self._may_take()
             for delivery in await self._insist(self._next, "messages are not read"):
                 if delivery.id in self._running:
@@ -100,14 +109,15 @@ class Reader:
                     continue
                 task = asyncio.create_task(self._work(delivery), name=f"a message of {self.where}")
                 self._running[delivery.id] = task
+                self._at_work.add(delivery.id)
                 task.add_done_callback(partial(self._ended, delivery.id))
 
-    async def _next(self) -> list[Delivery]:
+    async def _next(self) -> list[Letter]:
         try:
             return await self._taken_over() or await self._mail.read(
                 self.box,
                 self._name,
-                count=self._listeners - len(self._running),
+                count=max(1, self._free),
                 wait=min(LONGEST_READ, self._terms.stale / 3),
             )
         except StoreError:
@@ -115,11 +125,11 @@ class Reader:
             self._look_at = self._loop.time() + self._terms.stale / 2
             raise
 
-    async def _taken_over(self) -> list[Delivery]:
+    async def _taken_over(self) -> list[Letter]:
         """From time to time: messages of readers that are gone."""
         if self._loop.time() < self._look_at:
             return []
-        free = self._listeners - len(self._running)
+        free = self._free
         await self._open()
         taken = await self._mail.take_over(self.box, self._name, count=free, terms=self._terms)
         self._look_at = self._loop.time() + self._terms.stale / 3
@@ -132,8 +142,10 @@ class Reader:
                          where=self.where, messages=len(taken.deliveries))  # fmt: skip
         return taken.deliveries
 
-    async def _work(self, delivery: Delivery) -> None:
-        answer = await self._handle(json.loads(delivery.data))
+    async def _work(self, delivery: Letter) -> None:
+        payload = json.loads(delivery.data)
+        turn = partial(self._turn, delivery) if delivery.order else None
+        answer = await self._handle(payload, Delivery(payload.pop(DELIVERY, ""), turn))
         if "error" in answer and delivery.reply_to is None:
             await self._insist(lambda: self._park(delivery, answer["error"]), "a job is not parked")
             return
@@ -143,7 +155,27 @@ class Reader:
             "a message that is done is not acknowledged",
         )
 
-    async def _park(self, delivery: Delivery, error: str) -> None:
+    async def _turn(self, delivery: Letter) -> None:
+        self._at_work.discard(delivery.id)
+        self._freed.set()
+        await self._turns.wait(delivery.id, delivery.order)
+        await self._a_free_listener()
+        self._at_work.add(delivery.id)
+
+    async def _heads(self, orders: Sequence[str]) -> list[str]:
+        ask = partial(self._mail.heads, self.box, orders)
+        return await self._insist(ask, "whose turn it is, is not known")
+
+    @property
+    def _free(self) -> int:
+        return self._listeners - len(self._at_work)
+
+    async def _a_free_listener(self) -> None:
+        while self._free <= 0:
+            self._freed.clear()
+            await self._freed.wait()
+
+    async def _park(self, delivery: Letter, error: str) -> None:
         full = await self._mail.park(self.box, delivery, error, self._terms)
         _log.warning("a message is parked: its flow failed", where=self.where, message=delivery.id)
         if full:
@@ -183,7 +215,9 @@ class Reader:
 
     def _ended(self, id_: str, task: asyncio.Task[None]) -> None:
         del self._running[id_]
+        self._at_work.discard(id_)
         self._freed.set()
+        self._turns.moved()
         self._changed()
         if not task.cancelled() and (error := task.exception()) is not None:
             # Not acknowledged: it is tried again, and parked in the end.

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from flowrt.engine.delivery import Delivery
 from flowrt.engine.questions import Questions
-from flowrt.engine.shared_reader import Reader
+from flowrt.engine.shared_reader import DELIVERY, Reader
 from flowrt.engine.transport import SYSTEM, Answer, NobodyListens, Payload, Receive
 from flowrt.errors import StoreError
 from flowrt.ids import new_id
@@ -72,6 +73,15 @@ class SharedTransport:
     async def dispatch(self, subject: str, payload: Payload) -> None:
         await self._put(queue_box(subject), payload)
 
+    async def offer(
+        self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
+    ) -> bool:
+        data = _kept(payload, delivery)
+        return (
+            await self._mail.add(queue_box(subject), data, self._terms.places, None, order)
+            is not None
+        )
+
     async def request(self, subject: str, payload: Payload) -> Payload:
         box = queue_box(subject)
         with self._questions.ask() as (reply_to, answer):
@@ -85,7 +95,7 @@ class SharedTransport:
     async def subscribe(
         self, subject: str, receive: Receive, *, listeners: int, buffer: int, shared: str = ""
     ) -> _Subscribed:
-        async def handle(payload: Payload) -> Payload:
+        async def handle(payload: Payload, _: Delivery) -> Payload:
             await receive(payload)
             return {}
 
@@ -179,7 +189,7 @@ class SharedTransport:
             changed.set()
 
     async def _put(self, box: str, payload: Payload, reply_to: ReplyTo | None = None) -> str:
-        data, id_ = encode_json(payload), None
+        data, id_ = _kept(payload), None
 
         async def sent() -> bool:
             nonlocal id_
@@ -232,6 +242,11 @@ class _Subscribed:
         except StoreError as error:
             _log.warning("a subscription was not ended, and runs out",
                          where=self._reader.where, error=str(error))  # fmt: skip
+
+
+def _kept(payload: Payload, delivery: str = "") -> bytes:
+    """The payload with the id that it keeps however often it is delivered."""
+    return encode_json({**payload, DELIVERY: delivery or new_id()})
 
 
 async def _nothing() -> None:

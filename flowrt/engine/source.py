@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from flowrt.engine.block import Settings
 from flowrt.message import Message
 
 if TYPE_CHECKING:
     from flowrt.engine.connector import AnyConnector
+    from flowrt.engine.delivery import Delivery
     from flowrt.engine.run import Runtime
 
 S = TypeVar("S", bound=Settings)
 
-Deliver = Callable[[Message], Awaitable[Message | None]]
-"""Sends a message through the flow and returns its result, None where it was dropped.
 
-Raises `FlowError` where the flow failed. May be called many times at once: how many is the
-source's business.
-"""
+class Deliver(Protocol):
+    """Sends a message through the flow and returns its result, None where it was dropped.
+
+    `delivery` is for a message that may come again. Raises `FlowError` where the flow failed. May
+    be called many times at once: how many is the source's business.
+    """
+
+    async def __call__(
+        self, message: Message, delivery: Delivery | None = None
+    ) -> Message | None: ...
+
 
 LISTENERS = 8
 """Messages worked on at a time by a flow that does not say."""
@@ -64,6 +70,12 @@ class Source(Generic[S]):
     def waiting(self) -> int:
         """How many messages it has taken that wait to be worked on."""
         return 0
+
+    async def open(self, deliver: Deliver, runtime: Runtime) -> None:
+        """Get ready to deliver what was taken, also by others; before any source starts."""
+
+    async def close(self) -> None:
+        """The end of what `open` began; what was under way has ended or was cut off."""
 
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         """Begin to deliver. Raise an error of the tree where that cannot work."""

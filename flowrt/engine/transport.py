@@ -6,6 +6,7 @@ import copy
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from flowrt.engine.delivery import Delivery
 from flowrt.errors import FlowError
 from flowrt.message import Message
 
@@ -15,7 +16,7 @@ Payload = dict[str, Any]
 Receive = Callable[[Payload], Awaitable[None]]
 """Handles a message of a topic. It has nobody to raise to: what goes wrong, it logs."""
 
-Answer = Callable[[Payload], Awaitable[Payload]]
+Answer = Callable[[Payload, Delivery], Awaitable[Payload]]
 """Handles a message of a queue and makes the answer; a failure is an answer too."""
 
 
@@ -49,6 +50,16 @@ class Transport(Protocol):
         """Send to one consumer and go on. Waits where there is no room.
 
         Raises `NobodyListens` where that is known.
+        """
+        ...
+
+    async def offer(
+        self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
+    ) -> bool:
+        """Send to one consumer as `dispatch` does, unless there is no room: whether it was sent.
+
+        A message of an `order` can wait for the earlier ones of that order before it works on what
+        they share. `delivery` is the id under which it comes, and comes again; unset, a new one.
         """
         ...
 

@@ -22,26 +22,35 @@ class Entry:
     """One message of a transcript.
 
     `tokens` is its estimate, `opens` says that it begins an exchange, `added` that the run under
-    way has added it and the store does not have it yet. `number` is its own within its thread,
-    also once it has left the context; None where nothing is recorded (`flowrt.memory.shown`).
+    way has added it and the store does not have it yet. `delivery` marks what the user said in a
+    message that may come again. `number` is its own within its thread, also once it has left the
+    context; None where nothing is recorded (`flowrt.memory.shown`).
     """
 
-    __slots__ = ("added", "kind", "message", "number", "opens", "tokens")
+    __slots__ = ("added", "delivery", "kind", "message", "number", "opens", "tokens")
 
     def __init__(
-        self, message: dict[str, Any], kind: Kind = "message", number: int | None = None
+        self,
+        message: dict[str, Any],
+        kind: Kind = "message",
+        delivery: str = "",
+        number: int | None = None,
     ) -> None:
         self.message = message
         self.kind = kind
+        self.delivery = delivery
         self.number = number
         self.added = False
         self.tokens = estimate_message(message)
         self.opens = message["role"] == "user" and not is_results(message)
 
     def encode(self) -> bytes:
-        """The entry as it is stored: the message's own JSON, with its number and a mark on a
-        summary."""
-        out = self.message if self.kind == "message" else {**self.message, "kind": self.kind}
+        """The entry as it is stored: the message's own JSON, with what else there is to know."""
+        out = self.message
+        if self.kind != "message":
+            out = {**out, "kind": self.kind}
+        if self.delivery:
+            out = {**out, "delivery": self.delivery}
         if self.number is not None:
             out = {**out, "number": self.number}
         return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
@@ -51,14 +60,19 @@ class Entry:
         """The entries of a log, parsed in one go: a thread has hundreds of small ones."""
         messages = json.loads(b"[" + b",".join(stored) + b"]")
         return [
-            cls(message, message.pop("kind", "message"), message.pop("number", None))
+            cls(
+                message,
+                message.pop("kind", "message"),
+                message.pop("delivery", ""),
+                message.pop("number", None),
+            )
             for message in messages
         ]
 
 
-def user_entry(text: str) -> Entry:
+def user_entry(text: str, delivery: str = "") -> Entry:
     """A user turn of plain text."""
-    return Entry({"role": "user", "content": [{"type": "text", "text": text}]})
+    return Entry({"role": "user", "content": [{"type": "text", "text": text}]}, delivery=delivery)
 
 
 def assistant_entry(content: list[dict[str, Any]]) -> Entry:
@@ -83,6 +97,20 @@ def calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
     if message["role"] != "assistant":
         return []
     return [block for block in message["content"] if block.get("type") == "tool_use"]
+
+
+def answer_to(entries: Sequence[Entry], delivery: str) -> str:
+    """What was answered to the message that came under this mark; "" where nothing was yet."""
+    texts: list[str] = []
+    inside = False
+    for entry in entries:
+        if entry.opens:
+            inside = entry.delivery == delivery
+            texts = [] if inside else texts
+        elif inside and entry.message["role"] == "assistant" and not calls_of(entry.message):
+            content = entry.message["content"]
+            texts = [block["text"] for block in content if block.get("type") == "text"]
+    return "".join(texts)
 
 
 def tokens_of(entries: Sequence[Entry]) -> int:

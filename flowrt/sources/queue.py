@@ -17,6 +17,7 @@ from flowrt.observe.log import get_logger
 from flowrt.sources.subject import Subject
 
 if TYPE_CHECKING:
+    from flowrt.engine.delivery import Delivery
     from flowrt.engine.run import Runtime
 
 
@@ -56,10 +57,12 @@ class Queue(Source[QueueSettings]):
         self._log = get_logger(f"flowrt.sources.{site.flow}")
 
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
-        async def answer(payload: Payload) -> Payload:
+        async def answer(payload: Payload, delivery: Delivery) -> Payload:
             message = unpacked(payload)
+            # The same each time it comes: what a flow marks as begun under it may be begun again.
+            message.event_id = delivery.id or message.event_id
             try:
-                result = await self._within(deliver, message)
+                result = await self._within(deliver, message, delivery)
             except FlowError as error:
                 # Logged here too: a sender that does not wait will never hear of it.
                 self._log.error("a job failed", event_id=message.event_id, error=str(error))
@@ -76,10 +79,12 @@ class Queue(Source[QueueSettings]):
     async def stop(self) -> None:
         await self._subscription.stop()
 
-    async def _within(self, deliver: Deliver, message: Message) -> Message | None:
+    async def _within(
+        self, deliver: Deliver, message: Message, delivery: Delivery
+    ) -> Message | None:
         limit = self.settings.timeout or None
         try:
             async with asyncio.timeout(limit):
-                return await deliver(message)
+                return await deliver(message, delivery)
         except TimeoutError:
             raise FlowError(f"flow {self.site.flow!r} took longer than {limit:g}s") from None

@@ -9,7 +9,9 @@ from flowrt.connectors.http_answer import Answer
 from flowrt.connectors.slack.connector import SlackConnector
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite
+from flowrt.engine.transport import Payload, Transport, packed, unpacked
 from flowrt.errors import FlowError, StoreError
+from flowrt.ids import new_id
 from flowrt.message import Message
 from flowrt.observe.flood import Flood
 from flowrt.observe.log import get_logger
@@ -20,15 +22,18 @@ from flowrt.slack.signature import (
     BadSignature,
     check_signature,
 )
-from flowrt.sources.http_gate import Gate
 from flowrt.sources.http_request import Gone, Refused, read_body, read_json
 from flowrt.sources.slack_ledger import Ledger
 from flowrt.sources.slack_settings import SlackSourceSettings
 
 if TYPE_CHECKING:
+    from flowrt.clock import Clock
+    from flowrt.engine.delivery import Delivery
     from flowrt.engine.run import Runtime
 
 MOST_BODY = 1024 * 1024
+MOST_TAKEN = 10_000
+"""Posts that a process knows to be taken before they are marked; others may work them."""
 TAKEN = Answer(200, [])
 SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 
@@ -36,9 +41,8 @@ SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 class _Open(NamedTuple):
     """What a started source works with. `user` and `bot` are the app's ids."""
 
-    deliver: Deliver
-    runtime: Runtime
-    gate: Gate
+    transport: Transport
+    clock: Clock
     ledger: Ledger
     user: str
     bot: str
@@ -89,8 +93,10 @@ class Slack(Source[SlackSourceSettings]):
         self._secret = self._slack.settings.signing_secret
         self._log = get_logger(f"flowrt.sources.{site.flow}")
         self._refused = Flood(self._log, "requests were refused: they are not signed by Slack")
+        self._full = Flood(self._log, "posts were sent back: the flow is full")
         self._open: _Open | None = None
-        self._taken: set[str] = set()
+        self._taken: dict[str, None] = {}
+        self._queue = f"slack {site.flow}"
         self.path = self._server.settings.base_path + settings.path
         self.methods: tuple[str, ...] = ("POST",)
         if taken := self._server.mount(self):
@@ -100,25 +106,47 @@ class Slack(Source[SlackSourceSettings]):
                 "give one of them another path",
             )
 
+    async def open(self, deliver: Deliver, runtime: Runtime) -> None:
+        ledger = self._ledger(runtime)
+
+        async def work(payload: Payload, delivery: Delivery) -> Payload:
+            key, token = payload["post"], payload["token"]
+            try:
+                # Not before: a post that is marked and never worked on would be lost.
+                if await ledger.claim(key, token):
+                    await deliver(unpacked(payload), delivery)
+            except (FlowError, StoreError) as error:
+                self._log.error("a slack post failed", post=key, error=str(error))
+                return {"error": str(error)}
+            finally:
+                self._taken.pop(key, None)
+            return {}
+
+        self._working = await runtime.transport.consume(
+            self._queue,
+            work,
+            listeners=self.site.workers or LISTENERS,
+            buffer=self.site.buffer,
+        )
+
+    async def close(self) -> None:
+        await self._working.stop()
+
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         identity = await self._slack.identity(runtime.clock)
-        gate = Gate(self.site.workers or LISTENERS, self.site.buffer, self._log)
-        ledger = Ledger(runtime.storage.space("system"), runtime.clock, self._log)
         user, bot = identity.get("user_id", ""), identity.get("bot_id", "")
         self._taken.clear()
-        self._open = _Open(deliver, runtime, gate, ledger, user, bot)
+        ledger = self._ledger(runtime)
+        self._open = _Open(runtime.transport, runtime.clock, ledger, user, bot)
         await self._server.serve()
 
     async def stop(self) -> None:
-        if self._open is not None:
-            self._open.gate.close()
         self._open = None
         self._refused.flush()
+        self._full.flush()
 
-    @property
-    def waiting(self) -> int:
-        """How many posts wait for a place to be worked on."""
-        return self._open.gate.waiting if self._open is not None else 0
+    def _ledger(self, runtime: Runtime) -> Ledger:
+        return Ledger(runtime.storage.space("system"), runtime.clock, self._log)
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request of Slack's."""
@@ -142,7 +170,7 @@ class Slack(Source[SlackSourceSettings]):
 
     async def _answer(self, headers: dict[bytes, bytes], data: bytes) -> Answer:
         opened = self._admitting()
-        self._verify(headers, data, opened.runtime.clock.now().timestamp())
+        self._verify(headers, data, opened.clock.now().timestamp())
         envelope = read_json(data)
         if not isinstance(envelope, dict):
             raise Refused(400, "the body is no object")
@@ -172,23 +200,36 @@ class Slack(Source[SlackSourceSettings]):
             return
         if not await self._wanted(post, envelope, opened):
             return
-        # Asked again: the questions before took their time. From here on nothing waits, so that
-        # of two deliveries at once one comes this far.
+        # Asked again: the questions before took their time. From here to the mark nothing waits, so
+        # that of two deliveries at once one comes this far.
         opened = self._admitting()
         if post.key in self._taken:
             return
-        if opened.gate.full():
+        self._taken[post.key] = None
+        while len(self._taken) > MOST_TAKEN:
+            del self._taken[next(iter(self._taken))]
+        try:
+            sent = await self._hand_over(post, envelope, opened)
+        except StoreError as error:
+            self._taken.pop(post.key, None)
+            raise opened.ledger.later(error) from error
+        if not sent:
+            self._taken.pop(post.key, None)
+            self._full.note()
             # Slack sends it again, after a minute and after five.
             raise Refused(503, "the service is busy", SOON)
+
+    async def _hand_over(self, post: Post, envelope: dict[str, Any], opened: _Open) -> bool:
+        """Put a post where it is worked on; False where there is no room."""
         message = Message(
             event_body(envelope),
             {"slack": post.variable(opened.user)},
             correlation_id=str(envelope.get("event_id") or ""),
         )
-        opened.gate.enter()
-        self._taken.add(post.key)
-        name = f"slack post {post.key} to {self.site.flow}"
-        opened.runtime.spawn(self._work(post, message, opened), name)
+        # The token tells a second delivery of this from another one of the same post.
+        payload = {**packed(message), "post": post.key, "token": new_id()}
+        order = f"{post.team}/{post.thread_id}"
+        return await opened.transport.offer(self._queue, payload, order=order, delivery=post.key)
 
     async def _wanted(self, post: Post, envelope: dict[str, Any], opened: _Open) -> bool:
         ledger = opened.ledger
@@ -212,15 +253,3 @@ class Slack(Source[SlackSourceSettings]):
             self._log.warning("a bot has had its turns in a thread", thread=post.thread_id)
             return False
         return True
-
-    async def _work(self, post: Post, message: Message, opened: _Open) -> None:
-        try:
-            async with opened.gate:
-                # Not before: a post that is marked and never worked on would be lost.
-                if await opened.ledger.claim(post):
-                    await opened.deliver(message)
-        except (FlowError, StoreError) as error:
-            self._log.error("a slack post failed", post=post.key, error=str(error))
-        finally:
-            opened.gate.leave()
-            self._taken.discard(post.key)

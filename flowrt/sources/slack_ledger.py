@@ -28,27 +28,26 @@ class Ledger:
         """Whether a run for this post has begun. Raises `Refused`: Slack is to send it again."""
         return await self._read(f"slack/posts/{post.key}") is not None
 
-    async def claim(self, post: Post) -> bool:
-        """Mark a post as begun; False where somebody else has. Raises `StoreError`.
+    async def claim(self, key: str, token: str) -> bool:
+        """Mark a post as begun; False where it was under another token. Raises `StoreError`.
 
         Slack has been told that the post was received and does not send it again, so a store that
         is away for a moment is waited for.
         """
         for wait in WAITS:
             try:
-                return await self._mark(post)
+                return await self._mark(key, token)
             except StoreUnavailable as error:
-                self._log.warning(
-                    "a slack post waits for the store", post=post.key, error=str(error)
-                )
+                self._log.warning("a slack post waits for the store", post=key, error=str(error))
                 await self._clock.sleep(wait)
-        return await self._mark(post)
+        return await self._mark(key, token)
 
-    async def _mark(self, post: Post) -> bool:
+    async def _mark(self, key: str, token: str) -> bool:
         try:
-            await self._space.set(f"slack/posts/{post.key}", True, expect=0, ttl=POST_TTL)
+            await self._space.set(f"slack/posts/{key}", token, expect=0, ttl=POST_TTL)
         except VersionConflict:
-            return False
+            marked = await self._space.get(f"slack/posts/{key}")
+            return marked is not None and marked.value == token
         return True
 
     async def follow(self, post: Post) -> None:
@@ -56,7 +55,7 @@ class Ledger:
         try:
             await self._space.set(_thread("threads", post), True, ttl=THREAD_TTL)
         except StoreError as error:
-            raise self._later(error) from error
+            raise self.later(error) from error
 
     async def followed(self, post: Post) -> bool:
         """Whether it takes part in the thread of a post. Raises `Refused`."""
@@ -67,7 +66,7 @@ class Ledger:
         try:
             await self._space.delete(_thread("bots", post))
         except StoreError as error:
-            raise self._later(error) from error
+            raise self.later(error) from error
 
     async def bot_turn(self, post: Post, most: int) -> bool:
         """Count a turn of another bot; False where it has had `most`. Raises `Refused`."""
@@ -83,16 +82,17 @@ class Ledger:
             except VersionConflict:
                 continue
             except StoreError as error:
-                raise self._later(error) from error
+                raise self.later(error) from error
             return True
 
     async def _read(self, key: str) -> object:
         try:
             return await self._space.get(key)
         except StoreError as error:
-            raise self._later(error) from error
+            raise self.later(error) from error
 
-    def _later(self, error: StoreError) -> Refused:
+    def later(self, error: StoreError) -> Refused:
+        """What a request is told that the store could not be asked for."""
         self._log.error("a slack post was sent back: the store failed", error=str(error))
         return Refused(503, "the service cannot reach its store", (b"retry-after", b"1"))
 

@@ -45,12 +45,12 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-def die(folder: Path, document: dict[str, Any], storage: str, body: dict[str, Any]) -> None:
+def die(folder: Path, document: dict[str, Any], storage: str, body: Any, *when: str) -> None:
     """Send a message to a process of its own that does not survive it."""
     config = folder / "dying.yaml"
     config.write_text(yaml.safe_dump(document), encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.agent.dying", str(config), storage, json.dumps(body)],
+        [sys.executable, "-m", "tests.agent.dying", str(config), storage, json.dumps(body), *when],
         cwd=ROOT,
         env={**os.environ, "LOG_LEVEL": "error"},
         timeout=60,

@@ -20,7 +20,7 @@ async def forever(_: Payload) -> None:
     await asyncio.Event().wait()
 
 
-async def forever_answering(_: Payload) -> Payload:
+async def forever_answering(_: Payload, __: object = None) -> Payload:
     await asyncio.Event().wait()
     return {}
 
@@ -61,7 +61,7 @@ async def test_senders_that_wait_for_the_last_consumer_are_told_that_it_left() -
 async def test_jobs_go_on_where_one_of_two_consumers_leaves() -> None:
     transport = LocalTransport()
 
-    async def answer(payload: Payload) -> Payload:
+    async def answer(payload: Payload, __: object = None) -> Payload:
         return payload
 
     first = await transport.consume("q", answer, listeners=1, buffer=1)

@@ -15,7 +15,7 @@ from flowrt.storage.mail.protocol import Terms
 
 transport = SharedTransport(storage.mail(), Terms(stale=1))
 
-async def answer(payload):
+async def answer(payload, delivery):
     await asyncio.sleep(0.02)
     return {"n": payload["n"], "by": name}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flowrt.engine.delivery import Delivery
 from flowrt.engine.local_transport import LocalTransport
 from flowrt.engine.shared_transport import SharedTransport
 from flowrt.engine.transport import NobodyListens, Payload, Subscription, Transport
@@ -39,11 +40,11 @@ def opened(request: pytest.FixtureRequest) -> Open:
     return open_
 
 
-async def echo(payload: Payload) -> Payload:
+async def echo(payload: Payload, __: object = None) -> Payload:
     return payload
 
 
-async def forever(_: Payload) -> Payload:
+async def forever(_: Payload, __: object = None) -> Payload:
     await asyncio.Event().wait()
     return {}
 
@@ -97,7 +98,7 @@ async def test_a_message_of_a_queue_is_done_by_one_consumer(opened: Open) -> Non
     async with opened(1000) as transport:
         done: list[int] = []
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             done.append(payload["n"])
             return {}
 
@@ -119,7 +120,7 @@ async def test_questions_get_their_own_answers(opened: Open) -> None:
 
 
 async def test_a_failure_is_an_answer_too(opened: Open) -> None:
-    async def fail(_: Payload) -> Payload:
+    async def fail(_: Payload, __: object = None) -> Payload:
         return {"error": "boom"}
 
     async with opened() as transport:
@@ -132,7 +133,7 @@ async def test_as_many_messages_are_worked_on_as_there_are_listeners(opened: Ope
     async with opened() as transport:
         now, most, done = 0, 0, 0
 
-        async def work(_: Payload) -> Payload:
+        async def work(_: Payload, __: object = None) -> Payload:
             nonlocal now, most, done
             now += 1
             most = max(most, now)
@@ -156,7 +157,7 @@ async def test_a_sender_waits_for_room_and_one_line_says_so(
         go = asyncio.Event()
         done = 0
 
-        async def work(_: Payload) -> Payload:
+        async def work(_: Payload, __: object = None) -> Payload:
             nonlocal done
             await go.wait()
             done += 1
@@ -202,7 +203,7 @@ async def test_a_caller_that_gives_up_withdraws_what_nobody_has_begun(opened: Op
         begun: list[Payload] = []
         go = asyncio.Event()
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             begun.append(payload)
             await go.wait()
             return payload
@@ -225,7 +226,7 @@ async def test_idle_waits_for_what_is_worked_on(opened: Open) -> None:
     async with opened() as transport:
         go, begun = asyncio.Event(), asyncio.Event()
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             begun.set()
             await go.wait()
             return payload
@@ -248,7 +249,7 @@ async def test_what_is_cut_off_leaves_a_line(
     async with opened() as transport:
         begun = asyncio.Event()
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             begun.set()
             return await forever(payload)
 
@@ -264,7 +265,7 @@ async def test_who_waits_for_an_answer_is_told_when_the_service_has_stopped(open
     async with opened() as transport:
         begun = asyncio.Event()
 
-        async def work(payload: Payload) -> Payload:
+        async def work(payload: Payload, __: object = None) -> Payload:
             begun.set()
             return await forever(payload)
 
@@ -295,3 +296,41 @@ def test_the_persistent_store_decides_which_transport_a_service_has() -> None:
 
     assert LocalTransport == kind("memory:") == kind("sqlite:state.db")
     assert SharedTransport == kind("redis://127.0.0.1:1/0")
+
+
+async def test_an_offer_is_refused_where_there_is_no_room(opened: Open) -> None:
+    async with opened(2) as transport:
+        consumer = await transport.consume("q", forever, listeners=1, buffer=1)
+        await transport.offer("q", {"n": 0})
+        await until(lambda: 0 == sum(transport.waiting().values()))
+        taken = [await transport.offer("q", {"n": n}) for n in range(1, 4)]
+        await stop(consumer)
+    assert [True, False, False] == taken
+
+
+async def test_messages_of_one_order_wait_for_each_other_where_they_have_to(opened: Open) -> None:
+    """Each begins at once; what they share they work on in the order in which they came."""
+    begun: list[int] = []
+    done: list[str] = []
+    slow = asyncio.Event()
+
+    async def work(payload: Payload, delivery: Delivery) -> Payload:
+        begun.append(payload["n"])
+        if payload["n"] == 0:
+            await slow.wait()
+        await delivery.turn()
+        done.append(f"{payload['of']}{payload['n']}")
+        return {}
+
+    async with opened() as transport:
+        consumer = await transport.consume("q", work, listeners=8, buffer=50)
+        for number in range(4):
+            await transport.offer("q", {"n": number, "of": "a"}, order="a")
+        await transport.offer("q", {"n": 9, "of": "b"}, order="b")
+        await transport.offer("q", {"n": 9, "of": ""})
+        await until(lambda: 6 == len(begun) and 2 == len(done))
+        assert {"b9", "9"} == set(done)
+        slow.set()
+        await transport.idle()
+        await stop(consumer)
+    assert ["a0", "a1", "a2", "a3"] == done[2:]

@@ -15,6 +15,7 @@ from flowrt.connectors.http_client.cache import AnswerCache, key_of
 from flowrt.connectors.http_client.exchange import Answer, Request
 from flowrt.connectors.http_client.paths import is_below, joined, path_problem
 from flowrt.connectors.http_client.settings import HttpClientSettings, header_problem
+from flowrt.engine.outward import leave
 from flowrt.errors import ConnectorError, FlowError, FlowrtError, describe
 from flowrt.llm.retry import retry_after
 from flowrt.observe.log import get_logger
@@ -59,6 +60,7 @@ class HttpClient:
         came, or none that may be used.
         """
         url, headers = self._prepared(request)
+        leave(self._name, self._settings.base_url)
         if self._cache is None or request.method != "GET" or request.content:
             return await self._as_somebody(request, url, headers, clock)
         key = key_of(url, headers)

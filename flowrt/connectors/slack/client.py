@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from flowrt.clock import Clock
+from flowrt.engine.outward import leave
 from flowrt.errors import ConnectorError
 from flowrt.message import clean
 from flowrt.observe.log import get_logger
@@ -58,9 +59,11 @@ class SlackClient:
         """Slack's answer to `method`. Arguments that are None are left out.
 
         Calls of one method to one channel go one after the other, in the order in which they were
-        made, and wait where Slack says so (429), up to `PATIENCE`. Raises `SlackFailure`. A call
-        whose answer was lost is not sent again: it may have been carried out.
+        made, and wait where Slack says so (429), up to `PATIENCE`. Raises `SlackFailure`, and
+        `ConnectorError` where nothing may leave the machine. A call whose answer was lost is not
+        sent again: it may have been carried out.
         """
+        leave(self._name, self._base_url)
         given = {name: value for name, value in arguments.items() if value is not None}
         waited = 0.0
         async with self._lane(method, str(given.get("channel", ""))) as lane:

@@ -4,7 +4,8 @@ A **box** is an ordered list of messages that several readers share. A message i
 reader, who *renews* it while it works and then *settles* it. What is neither renewed nor settled
 for `Terms.stale` seconds belongs to a reader that is gone: whoever asks next takes it over. A
 message that was taken `Terms.tries` times and never settled is *parked*: it waits for somebody who
-looks at it. A message that awaits a reply names the box of who asks and an id.
+looks at it. A message that awaits a reply names the box of who asks and an id. Messages of a box
+may belong to an **order**, such as that of a conversation: the box knows which of it comes first.
 
 Every method may raise `StoreUnavailable` or `StoreError`.
 """
@@ -44,6 +45,7 @@ class Delivery:
     id: str
     data: bytes
     reply_to: ReplyTo | None
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,21 @@ class Mail(Protocol):
     """The boxes of one service."""
 
     async def add(
-        self, box: str, data: bytes, places: int, reply_to: ReplyTo | None = None
+        self,
+        box: str,
+        data: bytes,
+        places: int,
+        reply_to: ReplyTo | None = None,
+        order: str = "",
     ) -> str | None:
         """Put a message at the end and return its id; None where the box has no room."""
+        ...
+
+    async def heads(self, box: str, orders: Sequence[str]) -> list[str]:
+        """For each order the id of its first message that is not settled, "" where there is none.
+
+        One that was put back, or taken over, has its place among the others still.
+        """
         ...
 
     async def open_box(self, box: str) -> None:

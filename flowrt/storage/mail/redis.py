@@ -53,14 +53,26 @@ class RedisMail:
         return await self._link.script(f"mail_{name}", keys, list(arguments), again=again)
 
     async def add(
-        self, box: str, data: bytes, places: int, reply_to: ReplyTo | None = None
+        self,
+        box: str,
+        data: bytes,
+        places: int,
+        reply_to: ReplyTo | None = None,
+        order: str = "",
     ) -> str | None:
         fields: list[Any] = ["p", data]
+        if order:
+            fields += ["o", encode_key(order)]
         if reply_to is not None:
             fields += ["r", self._replies(reply_to.process), "q", reply_to.question]
         # Not again: sent twice, the message would be there twice.
-        id_ = await self._script("add", [self._stream(box)], places, *fields, again=False)
+        keys, arguments = [self._stream(box)], (places, encode_key(order), *fields)
+        id_ = await self._script("add", keys, *arguments, again=False)
         return None if id_ is None else id_.decode()
+
+    async def heads(self, box: str, orders: Sequence[str]) -> list[str]:
+        heads = await self._script("heads", [self._stream(box)], *map(encode_key, orders))
+        return [head.decode() for head in heads]
 
     async def open_box(self, box: str) -> None:
         await self._script("open", [self._stream(box)])
@@ -105,7 +117,8 @@ class RedisMail:
         if b"r" in fields:
             process = fields[b"r"].removeprefix(self._replies("")).decode()
             reply_to = ReplyTo(process, fields[b"q"].decode())
-        return Delivery(id_.decode(), fields[b"p"], reply_to)
+        order = decode_key(fields.get(b"o", b""))
+        return Delivery(id_.decode(), fields[b"p"], reply_to, order)
 
     async def renew(self, box: str, reader: str, ids: Sequence[str]) -> list[str]:
         lost = await self._script("renew", [self._stream(box)], reader, *ids)

@@ -4,6 +4,9 @@ A box is a stream with one consumer group, `GROUP`. Its entries have the fields 
 where a reply is awaited, ``r`` the reply stream and ``q`` the question. What is done is deleted, so
 the length of a stream is what waits and what is worked on. Parked messages of all boxes are one
 stream with the fields of the entry and ``b`` box, ``s`` its stream, ``e`` error, ``n`` tries.
+
+Entries with the field ``o`` belong to an order: a list beside the stream, named by the field, holds
+the ids of those that are not done, as they came.
 """
 
 from __future__ import annotations
@@ -13,21 +16,29 @@ GROUP = "flowrt"
 REPLY_LIFETIME = 600_000
 """Milliseconds that answers wait for a process; one that died never fetches them."""
 
+_ORDER = """
+local function order(name) return KEYS[1] .. '\\0order:' .. name end
+local function field(fields, name)
+  for at = 1, #fields, 2 do if fields[at] == name then return fields[at + 1] end end
+end
+"""
+
 _REPLY = (
-    f"""
+    _ORDER
+    + f"""
 local function reply(stream, question, answer)
   redis.call('XADD', stream, '*', 'q', question, 'p', answer)
   redis.call('PEXPIRE', stream, {REPLY_LIFETIME})
 end
-local function field(fields, name)
-  for at = 1, #fields, 2 do if fields[at] == name then return fields[at + 1] end end
-end
 local function done(id)
-  redis.call('XDEL', KEYS[1], id)
-  return redis.pcall('XACK', KEYS[1], '{GROUP}', id)
+  local entry = redis.call('XRANGE', KEYS[1], id, id)[1]
+  local name = entry and field(entry[2], 'o')
+  if name then redis.call('LREM', order(name), 1, id) end
+  redis.pcall('XACK', KEYS[1], '{GROUP}', id)
+  return redis.call('XDEL', KEYS[1], id)
 end
 """
-    """
+    + """
 local function park(box, id, error, tries, most)
   local entry = redis.call('XRANGE', KEYS[1], id, id)[1]
   if not entry then return end
@@ -42,11 +53,34 @@ end
 """
 )
 
-# KEYS: stream. ARGV: places, fields of the entry.
-ADD = """
+# KEYS: stream. ARGV: places, order or '', fields of the entry.
+ADD = (
+    _ORDER
+    + """
 if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then return false end
-return redis.call('XADD', KEYS[1], '*', unpack(ARGV, 2))
+local id = redis.call('XADD', KEYS[1], '*', unpack(ARGV, 3))
+if ARGV[2] ~= '' then redis.call('RPUSH', order(ARGV[2]), id) end
+return id
 """
+)
+
+# KEYS: stream. ARGV: orders. The first of each that is not done.
+HEADS = (
+    _ORDER
+    + """
+local heads = {}
+for at, name in ipairs(ARGV) do
+  local head = redis.call('LINDEX', order(name), 0)
+  while head and #redis.call('XRANGE', KEYS[1], head, head) == 0 do
+    -- Its entry is gone without its flow having ended: somebody has trimmed the stream.
+    redis.call('LPOP', order(name))
+    head = redis.call('LINDEX', order(name), 0)
+  end
+  heads[at] = head or ''
+end
+return heads
+"""
+)
 
 # KEYS: stream.
 OPEN = f"""
@@ -99,8 +133,7 @@ return lost
 SETTLE = (
     _REPLY
     + """
-local there = redis.call('XDEL', KEYS[1], ARGV[1])
-done(ARGV[1])
+local there = done(ARGV[1])
 if there == 1 and KEYS[2] then reply(KEYS[2], ARGV[2], ARGV[3]) end
 return there
 """
@@ -128,7 +161,9 @@ local given = 0
 for _, row in ipairs(held) do
   local entry = redis.call('XRANGE', KEYS[1], row[1], row[1])[1]
   if entry then
-    redis.call('XADD', KEYS[1], '*', unpack(entry[2]))
+    local id, name = redis.call('XADD', KEYS[1], '*', unpack(entry[2])), field(entry[2], 'o')
+    local place = name and redis.call('LPOS', order(name), row[1])
+    if place then redis.call('LSET', order(name), place, id) end
     given = given + 1
   end
   done(row[1])
@@ -139,11 +174,14 @@ return given
 )
 
 # KEYS: stream. ARGV: id.
-WITHDRAW = f"""
+WITHDRAW = (
+    _REPLY
+    + f"""
 local held = redis.pcall('XPENDING', KEYS[1], '{GROUP}', ARGV[1], ARGV[1], 1)
 if not held.err and #held > 0 then return 0 end
-return redis.call('XDEL', KEYS[1], ARGV[1])
+return done(ARGV[1])
 """
+)
 
 _NOW = """
 local time = redis.call('TIME')
@@ -202,6 +240,7 @@ return redis.call('XDEL', KEYS[1], ARGV[1])
 
 ALL = {
     "mail_add": ADD,
+    "mail_heads": HEADS,
     "mail_open": OPEN,
     "mail_take_over": TAKE_OVER,
     "mail_renew": RENEW,

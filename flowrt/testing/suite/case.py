@@ -14,6 +14,7 @@ from typing import Any, Literal
 from flowrt.clock import use_clock
 from flowrt.config.faults import nearest
 from flowrt.engine.debug import DebugPlan, Probe
+from flowrt.engine.outward import stay_here
 from flowrt.errors import CallError, FlowError, FlowrtError
 from flowrt.ids import seed
 from flowrt.message import Outcome
@@ -113,6 +114,7 @@ class _Played:
         self._path = file.path
         self._clock = CaseClock()
         self._log = ModelLog()
+        self._live = around.live
         self._events = TurnEvents()
         scripts = {**file.suite.models, **case.models}
         self._cast = Cast(
@@ -135,6 +137,8 @@ class _Played:
     async def run(self) -> None:
         use_clock(self._clock)
         seed(1)
+        if not self._live:
+            stay_here(self._log.problems.append)
         if (now := self._case.now or self._suite.now) is not None:
             self._clock.set(now)
         probe = self._service.debug(self._plan())
@@ -235,7 +239,7 @@ class _Played:
         self._result.failures += await check_memory(self._case.memory, self._service)
         told = "\n".join(failure.detail for failure in self._result.failures)
         self._result.failures += [
-            Failure("models", text) for text in self._log.problems if text not in told
+            Failure("connectors", text) for text in self._log.problems if text not in told
         ]
         self._result.recorded = self._cast.entries
 
