@@ -127,6 +127,11 @@ class Storage:
         """Where the persistent store is, password masked."""
         return self._persistent.url
 
+    @property
+    def volatile_is_shared(self) -> bool:
+        """Whether other processes have the volatile tier too: it is not in this one's memory."""
+        return not self._volatile.url.startswith("memory:")
+
     async def open(self) -> None:
         """Open both now rather than on first use, so that a missing store is found at the start."""
         await self._persistent.store()

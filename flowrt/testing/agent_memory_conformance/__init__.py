@@ -22,6 +22,7 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
         for part in (
+            "archives",
             "concurrency",
             "facts",
             "forgetting",
@@ -36,6 +37,7 @@ pytest.register_assert_rewrite(
     )
 )
 
+from flowrt.testing.agent_memory_conformance.archives import ArchiveConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.concurrency import ConcurrencyConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.facts import FactConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.forgetting import ForgettingConformance  # noqa: E402
@@ -59,6 +61,7 @@ class AgentMemoryConformance(
     PageConformance,
     VersionConformance,
     ForgettingConformance,
+    ArchiveConformance,
     ConcurrencyConformance,
 ):
     """Everything `flowrt.storage.agents.protocol` promises, as tests. `Suite` has the hooks."""
