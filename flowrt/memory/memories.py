@@ -70,7 +70,8 @@ class Memories:
             memory: AgentMemory = StoredAgentMemory(
                 self._storage,
                 volatile=volatile,
-                recall=partial(self._recall, volatile, self.embeds) if self.embeds else None,
+                recall=partial(self._recall, volatile),
+                learns=self.embeds is not None,
             )
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
@@ -83,18 +84,19 @@ class Memories:
         if self.embeds is None:
             return
         try:
-            await self._recall(False, self.embeds).renew(service)
+            await self._recall(False).renew(service)
         except (ModelError, StoreError) as error:
             _log.warning("memory could not be embedded anew", error=str(error))
 
-    def _recall(self, volatile: bool, embeds: EmbeddingModel) -> Recall:
+    def _recall(self, volatile: bool) -> Recall:
         """What searches a tier: one, so that what was embedded anew is not indexed again."""
         if volatile not in self._recalls:
             from flowrt.memory.search.meaning import Embedder
             from flowrt.memory.search.recall import Recall
 
             record = self._storage.agents(volatile=volatile)
-            self._recalls[volatile] = Recall(record, Embedder(embeds), spawn=self.spawn)
+            embedder = Embedder(self.embeds) if self.embeds else None
+            self._recalls[volatile] = Recall(record, embedder, spawn=self.spawn)
         return self._recalls[volatile]
 
     async def close(self) -> None:
