@@ -140,10 +140,12 @@ class Service:
         Without sources, flows run where they are invoked; without `outer` ones, also where other
         flows send them messages, and nothing listens to a port or a clock. `trace` and `watcher`
         are of the messages of sources. Stores open on first use. Raises `ConfigError` where a
-        source is of a type that is not installed.
+        source is of a type that is not installed, and `CallError` where the deployment's memory is
+        sealed and to be embedded.
         """
         if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
+        self.memories.check()
         async with AsyncExitStack() as starting:
             for connector in self._built.connectors.values():
                 await connector.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from flowrt.errors import CallError, ModelError, StoreError
 from flowrt.observe.log import get_logger
@@ -27,6 +27,13 @@ once for the persistent and once for the volatile tier, when an agent first reme
 
 
 _log = get_logger("flowrt.memory")
+
+
+@runtime_checkable
+class Sealing(Protocol):
+    """A memory that hands on sealed texts only, which nothing behind it can read or embed."""
+
+    seals: Literal[True]
 
 
 class Memories:
@@ -75,6 +82,19 @@ class Memories:
             )
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
+
+    def check(self) -> None:
+        """Raise `CallError` where memory is to be searched by meaning and its texts are sealed.
+
+        Vectors of what was sealed say nothing; those of the clear text, kept beside it, would tell
+        whoever has the storage what it is about.
+        """
+        if self._make and self.embeds and isinstance(self.of(), Sealing):
+            raise CallError(
+                f"FLOWRT_MEMORY={self._url} seals what is remembered, so FLOWRT_EMBEDDINGS cannot "
+                "embed it; leave FLOWRT_EMBEDDINGS out to search by what the memory itself offers, "
+                "or remember in the service's own storage"
+            )
 
     async def renew(self, service: str) -> None:
         """Make vectors anew where those that are stored are of another model or size.

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from flowrt.memory.search.postings import OFTEN, RUN, ClosedRun, OpenRun
+from flowrt.memory.search.postings import OFTEN, RUN, ClosedRun, OpenRun, key
 
 K1 = 1.2
 """How fast a word that is said again stops to count."""
@@ -96,7 +96,7 @@ class WordIndex:
     def close(self) -> tuple[int, ClosedRun]:
         """Close the open run, and give the number of its first text, and the run."""
         run, start = self._open.closed(), self._start
-        if run.count:
+        if run.texts:
             self._open = OpenRun()
             self._append(run)
         return start, run
@@ -109,7 +109,7 @@ class WordIndex:
     def _append(self, run: ClosedRun) -> None:
         self._runs.append(run)
         self._starts.append(self._start)
-        self._start += run.count
+        self._start += run.texts
         self._closed_bytes += run.footprint
 
     def _count_terms(self, more: int) -> None:
@@ -117,10 +117,11 @@ class WordIndex:
         self._weights = _Weights(self._total / max(self.count, 1))
 
     def _said(self, term: str) -> _Said:
+        wanted = key(term)
         pieces = [
-            _Piece(start, *run[term])
+            _Piece(start, *posting)
             for start, run in zip(self._starts, self._runs, strict=True)
-            if term in run
+            if (posting := run.find(wanted))
         ]
         if term in self._open:
             pieces.append(_Piece(self._start, *self._open[term]))

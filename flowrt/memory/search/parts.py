@@ -47,12 +47,11 @@ def pack(run: RunOfTurns) -> bytes:
     """The run as bytes."""
     words = run.words
     columns = [run.ids, run.seqs, run.threads, run.speakers]
-    columns += [words.lengths, words.numbers, words.codes]
+    columns += [words.keys, words.ends, words.numbers, words.codes]
     pieces = [column.tobytes() for column in columns] + [run.blank, run.asks, run.begins]
     known = {
         "sizes": [len(piece) for piece in pieces],
         "total": words.total,
-        "terms": words.terms,
         "threads": run.thread_names,
         "speakers": run.speaker_names,
         "last": run.last,
@@ -70,11 +69,9 @@ def unpack(data: bytes) -> RunOfTurns | None:
     end = unpacked.index(b"\n") + 1
     known = json.loads(unpacked[:end])
     pieces = _cut(unpacked, end, known["sizes"])
-    ids, seqs, threads, speakers, lengths, numbers, codes = (
-        array(kind, next(pieces)) for kind in "qqHHHHH"
-    )
+    ids, seqs, threads, speakers, *postings = (array(kind, next(pieces)) for kind in "qqHHQIHH")
     blank, asks, begins = pieces
-    words = ClosedRun(len(ids), known["total"], known["terms"], lengths, numbers, codes)
+    words = ClosedRun(len(ids), known["total"], *postings)
     return RunOfTurns(
         words=words,
         ids=ids,

@@ -142,7 +142,7 @@ class PersonIndex:
     def _close(self) -> None:
         """Close the open run: all turns up to the last one are in closed runs then."""
         start, words = self.words.close()
-        if words.count:
+        if words.texts:
             self._unkept.append((start, words, self._closed + 1, self._last))
         self._closed = self._last
 
@@ -155,7 +155,7 @@ class PersonIndex:
         """The next closed run, for a store to keep; None where there is none."""
         while self._unkept:
             start, words, first, last = self._unkept.popleft()
-            rows = [n for n in range(start, start + words.count) if self._kinds[n] == _TURN]
+            rows = [n for n in range(start, start + words.texts) if self._kinds[n] == _TURN]
             if rows:
                 words = words.only([row - start for row in rows])
                 return IndexPart(first, last, pack(self._run(words, rows)))
@@ -191,7 +191,7 @@ class PersonIndex:
             array("H", map(speakers.__getitem__, run.speakers)),
             dict(zip(threads, run.last, strict=True)),
         )
-        self._kinds += bytes([_TURN]) * run.words.count
+        self._kinds += bytes([_TURN]) * run.words.texts
         self._blank += run.blank
         self._ids += run.ids
         self._seqs += run.seqs

@@ -7,10 +7,11 @@ the text says the word, and how long the text is.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
-from itertools import accumulate
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
 
 from flowrt.memory.search.tokens import terms
 
@@ -19,7 +20,7 @@ RUN = 1024
 
 OFTEN, LONG = 7, 8191
 
-_OPEN_BYTES, _CLOSED_BYTES, _POSTING_BYTES = 400, 150, 4
+_OPEN_BYTES, _POSTING_BYTES = 400, 4
 
 # Before Python 3.12 an array cannot be subscripted when this runs.
 Posting: TypeAlias = "tuple[array[int], array[int]]"
@@ -65,67 +66,66 @@ class OpenRun(dict[str, Posting]):
 
     def closed(self) -> ClosedRun:
         """The same, without room to grow."""
+        return ClosedRun.of(self.count, self.total, {key(term): self[term] for term in self})
+
+
+class ClosedRun(NamedTuple):
+    """A run that grows no more: the postings of all terms one behind the other.
+
+    `keys` of the terms rise; `ends` say where the postings of each end.
+    """
+
+    texts: int
+    total: int
+    keys: array[int]
+    ends: array[int]
+    numbers: array[int]
+    codes: array[int]
+
+    @classmethod
+    def of(cls, texts: int, total: int, postings: Mapping[int, Posting]) -> ClosedRun:
+        """A run of postings by the keys of their terms."""
+        keys, ends = array("Q", sorted(postings)), array("I")
         numbers, codes = array("H"), array("H")
-        for more_numbers, more_codes in self.values():
+        for known in keys:
+            more_numbers, more_codes = postings[known]
             numbers += more_numbers
             codes += more_codes
-        lengths = array("H", (len(posting[0]) for posting in self.values()))
-        return ClosedRun(self.count, self.total, list(self), lengths, numbers, codes)
-
-
-class ClosedRun:
-    """A run that grows no more: the postings of all terms one behind the other."""
-
-    __slots__ = ("_ends", "_places", "codes", "count", "lengths", "numbers", "total")
-
-    def __init__(
-        self,
-        count: int,
-        total: int,
-        terms: list[str],
-        lengths: array[int],
-        numbers: array[int],
-        codes: array[int],
-    ) -> None:
-        self.count = count
-        self.total = total
-        self.lengths = lengths
-        self.numbers = numbers
-        self.codes = codes
-        self._ends = list(accumulate(lengths, initial=0))
-        self._places = dict(zip(terms, range(len(terms)), strict=True))
-
-    @property
-    def terms(self) -> list[str]:
-        """The terms, in the order of their postings."""
-        return list(self._places)
+            ends.append(len(numbers))
+        return cls(texts, total, keys, ends, numbers, codes)
 
     @property
     def footprint(self) -> int:
-        """About how many bytes of memory it takes."""
-        return _CLOSED_BYTES * len(self.lengths) + _POSTING_BYTES * len(self.numbers)
+        """How many bytes of memory it takes."""
+        return sum(len(column) * column.itemsize for column in self[2:])
+
+    def find(self, wanted: int) -> Posting | None:
+        """The texts that say the term of a key; None where none does."""
+        place = bisect_left(self.keys, wanted)
+        if place == len(self.keys) or self.keys[place] != wanted:
+            return None
+        return self._at(place)
+
+    def _at(self, place: int) -> Posting:
+        start = self.ends[place - 1] if place else 0
+        return self.numbers[start : self.ends[place]], self.codes[start : self.ends[place]]
 
     def only(self, texts: list[int]) -> ClosedRun:
         """The same of some of its texts, which rise; they are numbered anew."""
-        if len(texts) == self.count:
+        if len(texts) == self.texts:
             return self
         numbered = dict(zip(texts, range(len(texts)), strict=True))
-        run, lengths = OpenRun(), dict[int, int]()
-        for term in self._places:
-            for number, code in zip(*self[term], strict=True):
-                if number in numbered:
-                    numbers, codes = run[term]
-                    numbers.append(numbered[number])
-                    codes.append(code)
-                    lengths[number] = code >> 3
-        run.count, run.total = len(texts), sum(lengths.values())
-        return run.closed()
+        left, lengths = dict[int, Posting](), dict[int, int]()
+        for place, known in enumerate(self.keys):
+            kept = [pair for pair in zip(*self._at(place), strict=True) if pair[0] in numbered]
+            lengths.update((number, code >> 3) for number, code in kept)
+            if kept:
+                numbers = array("H", (numbered[number] for number, _ in kept))
+                left[known] = numbers, array("H", (code for _, code in kept))
+        return ClosedRun.of(len(texts), sum(lengths.values()), left)
 
-    def __contains__(self, term: str) -> bool:
-        return term in self._places
 
-    def __getitem__(self, term: str) -> Posting:
-        """The texts that say a term."""
-        place = self._places[term]
-        start, end = self._ends[place : place + 2]
-        return self.numbers[start:end], self.codes[start:end]
+def key(term: str) -> int:
+    """What a closed run knows a term by: of two different ones in 2**64 it is the same."""
+    data = term.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
