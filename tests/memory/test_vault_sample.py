@@ -71,7 +71,7 @@ async def test_a_memory_that_seals_is_not_started_together_with_embeddings(tmp_p
     service.memories = Memories(
         service.storage, "vault:", vault().open_vault, embeds=LocalEmbedding()
     )
-    with pytest.raises(CallError, match="FLOWRT_MEMORY=vault: seals .* leave FLOWRT_EMBEDDINGS"):
+    with pytest.raises(CallError, match=r"FLOWRT_MEMORY=vault: seals .* leave FLOWRT_EMBEDDINGS"):
         await service.start()
     await service.stop()
     assert [] == list(tmp_path.glob("s.db*"))

@@ -11,6 +11,7 @@ import asyncio
 import heapq
 import math
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import and_
@@ -38,7 +39,7 @@ _CODES: dict[Kind, int] = {"turn": _TURN, "fact": _FACT}
 _AT_ONCE, _PAGE = 100, 1000
 _MANY_GONE = 1000
 _RELOAD = 64
-_OF_TEXT = 48
+_OF_TEXT = 60
 
 
 class PersonIndex:
@@ -63,6 +64,8 @@ class PersonIndex:
         self._blank = bytearray()
         self._ids = array("q")
         self._seqs = array("q")
+        self._turn_ids = array("q")
+        self._numbers_of_turns = array("I")
         self._last = 0
         self._closed = 0
         self._unkept: deque[tuple[int, ClosedRun, int, int]] = deque()
@@ -134,6 +137,8 @@ class PersonIndex:
                 name = turn.attrs.get(NAME)
                 said_by = name if isinstance(name, str) else ""
                 self.dialogue.add_turn(turn.thread, turn.text, turn.at, said_by)
+                self._turn_ids.append(turn.id)
+                self._numbers_of_turns.append(len(self._kinds))
                 self._add(_TURN, turn.id, turn.seq, turn.text)
             self._last = some[-1].id
             if not self.words.room:
@@ -191,6 +196,9 @@ class PersonIndex:
             array("H", map(speakers.__getitem__, run.speakers)),
             dict(zip(threads, run.last, strict=True)),
         )
+        self._turn_ids += run.ids
+        first = len(self._kinds)
+        self._numbers_of_turns.extend(range(first, first + run.words.texts))
         self._kinds += bytes([_TURN]) * run.words.texts
         self._blank += run.blank
         self._ids += run.ids
@@ -319,24 +327,29 @@ class PersonIndex:
         else:
             known = None
         vectors = known or Vectors(model, size)
-        numbers = {
-            (kind, id_): number
-            for number, (kind, id_) in enumerate(zip(self._kinds, self._ids, strict=True))
-        }
         after = None
         while True:
-            page = await store.vectors_of(self.person, after=after)
+            page = await store.vectors_of(self.person, after=after, limit=_PAGE)
             found = {
-                numbers[key]: vector.data
+                number: vector.data
                 for vector in page.items
                 if (vector.model, vector.size) == (model, size)
-                and (key := (_CODES[vector.kind], vector.id)) in numbers
+                and (number := self._find(vector.kind, vector.id)) is not None
             }
             vectors.add(found)
             after = page.after
             if after is None:
                 break
         self.vectors = vectors
+
+    def _find(self, kind: Kind, id_: int) -> int | None:
+        """The number of a text; None where it is not here."""
+        if kind == "fact":
+            return self._numbers_of_facts.get(id_)
+        place = bisect_left(self._turn_ids, id_)
+        if place == len(self._turn_ids) or self._turn_ids[place] != id_:
+            return None
+        return self._numbers_of_turns[place]
 
 
 def _numbered(found: Iterable[int]) -> dict[int, int]:
