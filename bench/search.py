@@ -2,8 +2,8 @@
 
 Milliseconds are of the process's own processor time, for each store. First is a search that nobody
 has made an index for; cold is the first search of a process, which finds what the last one kept of
-it; after one new turn it is extended. The turns are random words, as often as words of a language are:
-the n-th with a frequency of 1/n.
+it; after one new turn it is extended. The turns are random words, as often as words of a language
+are: the n-th with a frequency of 1/n.
 """
 
 from __future__ import annotations

@@ -129,7 +129,8 @@ for _, agent in ipairs(agents) do
     for _, number in ipairs(call('ZRANGE', P .. 'changed:' .. key, 0, -1)) do
       call('UNLINK', P .. 'fact:' .. number, P .. 'earlier:' .. number)
     end
-    for _, kind in ipairs({'active', 'turns', 'facts', 'changed', 'vectors', 'embedded', 'parts'}) do
+    for _, kind in ipairs(
+        {'active', 'turns', 'facts', 'changed', 'vectors', 'embedded', 'parts'}) do
       call('UNLINK', P .. kind .. ':' .. key)
     end
     leave(ARGV[3])
