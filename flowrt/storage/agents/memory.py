@@ -91,7 +91,9 @@ class MemoryAgentStore:
         later = (thread.later(after, limit + 1) for thread in threads)
         # Ids differ, so no two turns are ever compared.
         found = list(islice(heapq.merge(*later), limit + 1))
-        return _page([turn for _, turn in found], limit, [str(number) for number, _ in found])
+        page = _page(found, limit, [str(number) for number, *_ in found])
+        # Made for those of the page alone: of each thread at least one turn was looked at.
+        return Page([thread.turn(said) for _, thread, said in page.items], page.after)
 
     async def thread(self, place: Place) -> ThreadInfo | None:
         thread = self._find(place)
