@@ -142,10 +142,12 @@ class Service:
         flows send them messages, and nothing listens to a port or a clock. `trace` and `watcher`
         are of the messages of sources. Once this has returned, the ports of `instead_of` are
         served by this service; stop that one then. Stores open on first use. Raises `ConfigError`
-        where a source is of a type that is not installed.
+        where a source is of a type that is not installed, and `CallError` where the deployment's
+        memory is sealed and to be embedded.
         """
         if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
+        self.memories.check()
         async with AsyncExitStack() as starting:
             for connector in self._built.connectors.values():
                 if instead_of is not None:

@@ -202,8 +202,7 @@ async def drop_context(space: Space, agent: str, thread: str) -> bool:
 class StoredAgentMemory:
     """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`.
 
-    `recall` gives what searches the tier by meaning, and learns what is new as it is stored;
-    without it, searches go by words.
+    `recall` gives what searches the tier; with `learns`, it is told what is new as it is stored.
     """
 
     def __init__(
@@ -212,10 +211,12 @@ class StoredAgentMemory:
         *,
         volatile: bool = False,
         recall: Callable[[], Recall] | None = None,
+        learns: bool = False,
     ) -> None:
         self._storage = storage
         self._volatile = volatile
         self._make_recall = recall
+        self._learns = learns
         self._recall: Recall | None = None
         self._agents: AgentStore | None = None
 
@@ -348,7 +349,7 @@ class StoredAgentMemory:
 
     def _learn(self, person: Person) -> None:
         """Have the vectors of what is new made in the background, where there are any."""
-        if self._make_recall is not None:
+        if self._learns:
             self._search().learn(person)
 
     async def close(self) -> None:

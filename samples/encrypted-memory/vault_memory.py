@@ -13,7 +13,7 @@ import hmac
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -82,6 +82,9 @@ class Seal:
 
 class VaultMemory:
     """An `AgentMemory` whose texts only the key of the call can read."""
+
+    # Says that what is handed on cannot be embedded: flowrt refuses FLOWRT_EMBEDDINGS.
+    seals: Literal[True] = True
 
     def __init__(self, inner: AgentMemory) -> None:
         self._inner = inner

@@ -60,7 +60,7 @@ end
 call('HSET', P .. 'fact:' .. number,
   'i', last, 'd', value, 's', ARGV[6], 'v', version + 1, 'a', at)
 call('ZADD', P .. 'changed:' .. key, last, number)
-call('SET', P .. 'change:' .. key, last)
+wrote(key, last)
 return fact_row(number)
 """
 
@@ -87,7 +87,7 @@ for at = 4, #ARGV, 3 do
   if call('ZCOUNT', ids[kind], id, id) > 0 then
     if not change then
       change = take(1, ARGV[3])
-      call('SET', P .. 'change:' .. key, change)
+      wrote(key, change)
     end
     call('HSET', P .. 'vectors:' .. key, id, kind .. ' ' .. ARGV[at + 2])
     call('ZADD', P .. 'embedded:' .. key, id, id)
@@ -139,7 +139,8 @@ for _, agent in ipairs(agents) do
     for _, number in ipairs(call('ZRANGE', P .. 'changed:' .. key, 0, -1)) do
       call('UNLINK', P .. 'fact:' .. number, P .. 'earlier:' .. number)
     end
-    for _, kind in ipairs({'active', 'turns', 'facts', 'changed', 'vectors', 'embedded'}) do
+    for _, kind in ipairs(
+        {'active', 'turns', 'facts', 'changed', 'vectors', 'embedded', 'parts'}) do
       call('UNLINK', P .. kind .. ':' .. key)
     end
     leave(ARGV[3])
@@ -155,6 +156,40 @@ local key = person(ARGV[3])
 return {call('GET', P .. 'change:' .. key) or '0',
   call('ZCARD', P .. 'turns:' .. key) + call('ZCARD', P .. 'changed:' .. key)
   + call('ZCARD', P .. 'embedded:' .. key)}
+"""
+
+EPOCH = "return epoch(person(ARGV[3]))"
+
+# Then: epoch, first, last, part. Answers whether it was kept.
+PUT_PART = """
+local key = person(ARGV[3])
+if call('EXISTS', P .. 'change:' .. key) == 0 or epoch(key) ~= ARGV[4] then return 0 end
+local parts = P .. 'parts:' .. key
+for _, range in ipairs(call('HKEYS', parts)) do
+  local first, last = string.match(range, '^(%d+):(%d+)$')
+  if tonumber(first) <= tonumber(ARGV[6]) and tonumber(last) >= tonumber(ARGV[5]) then
+    call('HDEL', parts, range)
+  end
+end
+call('HSET', parts, ARGV[5] .. ':' .. ARGV[6], ARGV[7])
+return 1
+"""
+
+# Then: after, limit. Answers first, last and part in turns.
+PARTS = """
+local parts, ranges = P .. 'parts:' .. person(ARGV[3]), {}
+for _, range in ipairs(call('HKEYS', parts)) do
+  local first, last = string.match(range, '^(%d+):(%d+)$')
+  if tonumber(first) > tonumber(ARGV[4]) then ranges[#ranges + 1] = {first, last, range} end
+end
+table.sort(ranges, function(one, other) return tonumber(one[1]) < tonumber(other[1]) end)
+local rows = {}
+for at = 1, math.min(#ranges, tonumber(ARGV[5])) do
+  rows[#rows + 1] = ranges[at][1]
+  rows[#rows + 1] = ranges[at][2]
+  rows[#rows + 1] = call('HGET', parts, ranges[at][3])
+end
+return packed(rows)
 """
 
 # Answers the agents of a service, or the users of an agent.

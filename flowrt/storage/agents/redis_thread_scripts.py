@@ -9,6 +9,7 @@ from __future__ import annotations
 WORK = """
 local function give(number, user, change)
   local from, to = person(''), person(user)
+  local ids = {}
   call('SET', P .. 'change:' .. from, change)
   call('SET', P .. 'change:' .. to, change)
   call('HSET', P .. 'thread:' .. number, 'u', user)
@@ -18,6 +19,7 @@ local function give(number, user, change)
     local id = call('ZSCORE', P .. 'turns:' .. from, member)
     local vector = id and call('HGET', P .. 'vectors:' .. from, id)
     if id then
+      ids[#ids + 1] = id
       call('ZREM', P .. 'turns:' .. from, member)
       call('ZADD', P .. 'turns:' .. to, id, member)
     end
@@ -27,6 +29,8 @@ local function give(number, user, change)
       call('ZADD', P .. 'embedded:' .. to, id, id)
     end
   end
+  moved(from, ids)
+  moved(to, ids)
   leave('')
 end
 
@@ -42,7 +46,7 @@ local function work(name, user, count)
     number, owner = last - count - 1, user
     call('HSET', P .. 'thread:' .. number, 't', name, 'u', user, 'n', '', 'v', 0, 'b', at)
     call('HSET', P .. 'threads:' .. HOME, name, number)
-    call('SET', P .. 'change:' .. person(user), last)
+    wrote(person(user), last)
   elseif owner == '' and user ~= '' then
     give(number, user, last)
     owner = user
@@ -61,12 +65,12 @@ APPEND = """
 local count = #ARGV - 4
 local number, owner, id, at = work(ARGV[4], ARGV[3], count)
 local seq = call('LLEN', P .. 'said:' .. number) + 1
+wrote(person(owner), id + count)
 for at_turn = 0, count - 1 do
   local head = (id + at_turn) .. ' ' .. at .. ' '
   call('RPUSH', P .. 'said:' .. number, head .. ARGV[5 + at_turn])
   call('ZADD', P .. 'turns:' .. person(owner), id + at_turn, number .. ':' .. (seq + at_turn))
 end
-call('SET', P .. 'change:' .. person(owner), id + count)
 return {owner, id, seq, at}
 """
 
@@ -176,13 +180,17 @@ local number, owner = thread(ARGV[4], ARGV[3])
 if not number then return {0, 0, 0} end
 local key = person(owner)
 local count, vectors = call('LLEN', P .. 'said:' .. number), 0
-local embedded = call('EXISTS', P .. 'vectors:' .. key) > 0
+local embedded, ids = call('EXISTS', P .. 'vectors:' .. key) > 0, {}
 for seq = 1, count do
   local member = number .. ':' .. seq
-  local id = embedded and call('ZSCORE', P .. 'turns:' .. key, member)
-  if id then vectors = vectors + drop_vector(owner, id) end
+  local id = call('ZSCORE', P .. 'turns:' .. key, member)
+  if id then
+    ids[#ids + 1] = id
+    if embedded then vectors = vectors + drop_vector(owner, id) end
+  end
   call('ZREM', P .. 'turns:' .. key, member)
 end
+moved(key, ids)
 call('HDEL', P .. 'threads:' .. HOME, ARGV[4])
 call('ZREM', P .. 'active:' .. HOME, number)
 call('ZREM', P .. 'active:' .. key, number)

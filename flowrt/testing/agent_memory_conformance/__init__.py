@@ -28,6 +28,7 @@ pytest.register_assert_rewrite(
             "forgetting",
             "ids",
             "pages",
+            "parts",
             "suite",
             "threads",
             "turns",
@@ -43,6 +44,7 @@ from flowrt.testing.agent_memory_conformance.facts import FactConformance  # noq
 from flowrt.testing.agent_memory_conformance.forgetting import ForgettingConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.ids import IdConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.pages import PageConformance  # noqa: E402
+from flowrt.testing.agent_memory_conformance.parts import PartConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.suite import Keeping  # noqa: E402
 from flowrt.testing.agent_memory_conformance.threads import ThreadConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.turns import TurnConformance  # noqa: E402
@@ -59,6 +61,7 @@ class AgentMemoryConformance(
     VectorConformance,
     IdConformance,
     PageConformance,
+    PartConformance,
     VersionConformance,
     ForgettingConformance,
     ArchiveConformance,
