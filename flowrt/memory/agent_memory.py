@@ -168,9 +168,7 @@ PREFIX = "agents/"
 def working_key(agent: str, thread: str) -> str:
     """Where a working context stands in the key-value store; each id escaped, so that none of
     them can reach into another's."""
-    # An argument of the command line may be no UTF-8, and is then asked for as it is.
-    parts = [quote(each, safe="", errors="surrogatepass") for each in (agent, thread)]
-    return PREFIX + "/".join(parts)
+    return PREFIX + _path(agent, thread)
 
 
 ARCHIVES = "agents-archive/"
@@ -182,12 +180,17 @@ FRAMES = "agents-frames/"
 
 def archive_key(agent: str, thread: str) -> str:
     """Where the archive of a thread stands, beside its working context."""
-    return f"{ARCHIVES}{quote(agent, safe='')}/{quote(thread, safe='')}"
+    return ARCHIVES + _path(agent, thread)
 
 
 def frame_key(agent: str, name: str) -> str:
     """Where a frame of an agent stands."""
-    return f"{FRAMES}{quote(agent, safe='')}/{quote(name, safe='')}"
+    return FRAMES + _path(agent, name)
+
+
+def _path(*ids: str) -> str:
+    # An argument of the command line may be no UTF-8, and is then asked for as it is.
+    return "/".join(quote(each, safe="", errors="surrogatepass") for each in ids)
 
 
 async def drop_context(space: Space, agent: str, thread: str) -> bool:
