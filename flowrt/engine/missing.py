@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowrt.engine.registry import UnknownType
 
 _OTHER_NAMES = {
+    "database": "sql",
     "http": "rest",
     "stop": "validate",
     "transform": "multi-transform",
@@ -26,8 +27,6 @@ _SINGLE = {
     "jwt-validate": "have tokens checked in front of the service, or a package can bring it "
     "(docs/architecture.md, a block of your own)",
     "mcp-router": _BRING_IT,
-    "sql": f"`object-write` and `object-list` keep what a flow needs, or {_BRING_IT}",
-    "database": f"the object blocks need no connector, or {_BRING_IT}",
     "crypto": "the expression functions toAes, fromAes, toChacha and fromChacha need no connector",
     "decrypt": "use fromAes(value, key) or fromChacha in an expression",
     "encrypt": "use toAes(value, key) or toChacha in an expression",

@@ -119,6 +119,11 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
         {"name": "shop", "type": "http-client", "settings": {"baseURL": "https://example.com"}},
         TEAM,
         {"name": "reports", "type": "file", "settings": {"root": "."}},
+        {
+            "name": "orders",
+            "type": "database",
+            "settings": {"driver": "sqlite", "dsn": ":memory:"},
+        },
     ]
     assert load(tmp_path, document).flows
 
