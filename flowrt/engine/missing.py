@@ -27,9 +27,6 @@ _SINGLE = {
     "jwt-validate": "have tokens checked in front of the service, or a package can bring it "
     "(docs/architecture.md, a block of your own)",
     "mcp-router": _BRING_IT,
-    "crypto": "the expression functions toAes, fromAes, toChacha and fromChacha need no connector",
-    "decrypt": "use fromAes(value, key) or fromChacha in an expression",
-    "encrypt": "use toAes(value, key) or toChacha in an expression",
 }
 
 
