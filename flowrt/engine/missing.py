@@ -26,7 +26,6 @@ _SINGLE = {
     "cli-run": _BRING_IT,
     "jwt-validate": "have tokens checked in front of the service, or a package can bring it "
     "(docs/architecture.md, a block of your own)",
-    "mcp-router": _BRING_IT,
 }
 
 

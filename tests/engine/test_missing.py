@@ -26,7 +26,7 @@ def refused(folder: Path, document: dict[str, Any]) -> str:
         ("parallel-task-run", "call it with `rest`"),
         ("mongodb-find", "a package can bring it"),
         ("jwt-validate", "have tokens checked in front of the service"),
-        ("mcp-router", "a package can bring it"),
+        ("cli-run", "a package can bring it"),
     ],
 )
 def test_a_block_of_the_dialect_that_is_not_here_says_what_to_do(
