@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -36,8 +36,6 @@ def _driver(value: Any) -> Any:
             "flowrt brings no driver for postgres: use sqlite, or bring a connector of your own "
             "(docs/architecture.md)",
         )
-    if value != "sqlite":
-        raise PydanticCustomError("driver", "the driver is sqlite")
     return value
 
 
@@ -53,7 +51,7 @@ def _beside_the_file(dsn: str, info: ValidationInfo) -> str:
 class DatabaseSettings(Settings):
     """Settings of `database`."""
 
-    driver: Annotated[str, BeforeValidator(_driver)] = Field(description="`sqlite`.")
+    driver: Annotated[Literal["sqlite"], BeforeValidator(_driver)] = Field(description="`sqlite`.")
     dsn: Annotated[str, Field(min_length=1), AfterValidator(_beside_the_file)] = Field(
         description="The file, or `:memory:`. A relative path is beside the YAML file."
     )

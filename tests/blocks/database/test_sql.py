@@ -154,7 +154,7 @@ async def test_a_file_that_is_no_database_fails_the_start(tmp_path: Path) -> Non
     ("settings", "text"),
     [
         ({"driver": "postgres", "dsn": "x"}, "flowrt brings no driver for postgres: use sqlite"),
-        ({"driver": "mysql", "dsn": "x"}, "the driver is sqlite"),
+        ({"driver": "mysql", "dsn": "x"}, "found 'mysql'"),
         ({"driver": "sqlite"}, "missing key 'dsn'"),
     ],
 )
