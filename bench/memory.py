@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from redis import Redis
+
 from bench.measure import ANSWER, USER, median, report
 from flowrt.errors import CallError
 from flowrt.ids import new_id
@@ -60,6 +62,7 @@ async def _one_agent(store: str, url: str, run: int, path: Path | None = None) -
             report("memory", store=store, run=run, skipped=str(error))
             return
         person = Person("bench", f"agent {run}", "u0")
+        before = _used_memory(url) if path is None else 0
         for number in range(FACTS):
             await agents.put_fact(person, f"fact {number}", USER, expect=0)
         done = 0
@@ -71,12 +74,23 @@ async def _one_agent(store: str, url: str, run: int, path: Path | None = None) -
             figures = await _measure(agents, storage.space("user"), person, done)
             done += SAMPLE * len(PAIR)
             report("memory", store=store, run=run, turns=mark, ms=figures)
-        if path is None:
-            return
-        stored = path.stat().st_size + path.with_name(path.name + "-wal").stat().st_size
+        stored = (_used_memory(url) if path is None else _file_size(path)) - before
         text = (len(USER) + len(ANSWER)) // len(PAIR)
         report("memory", store=store, run=run, bytes_a_turn=stored // done, of_them_text=text)
+        if path is None:
+            return
         await _removals(store, run, agents, person)
+
+
+def _file_size(path: Path) -> int:
+    return path.stat().st_size + path.with_name(path.name + "-wal").stat().st_size
+
+
+def _used_memory(url: str) -> int:
+    """What a Redis takes in its memory for all that is in it."""
+    with Redis.from_url(url) as client:
+        used: int = client.info("memory")["used_memory"]
+        return used
 
 
 def _place(person: Person, number: int) -> Place:

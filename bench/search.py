@@ -1,24 +1,30 @@
 """What a search by words and by meaning costs, over 1,000 to 100,000 turns of one person.
 
-Milliseconds are of processor time. Cold is the first search of a process, which builds the index;
-after one new turn it is extended. The turns are random words, as often as words of a language are:
-the n-th with a frequency of 1/n.
+Milliseconds are of the process's own processor time, for each store. First is a search that nobody
+has made an index for; cold is the first search of a process, which finds what the last one kept of
+it; after one new turn it is extended. The turns are random words, as often as words of a language
+are: the n-th with a frequency of 1/n.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import tempfile
 import time
+from collections.abc import Coroutine
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
 from bench.measure import median, report
 from flowrt.llm.embedding import Embeddings
 from flowrt.memory.search.english import STOP
 from flowrt.memory.search.meaning import Embedder, packed
 from flowrt.memory.search.recall import Recall
-from flowrt.storage.agents.memory import MemoryAgentStore
-from flowrt.storage.agents.protocol import NewTurn, Person, Place, Vector
+from flowrt.storage.agents.protocol import AgentStore, NewTurn, Person, Place, Vector
+from flowrt.storage.tiers import parse_storage_url
+from tests.redis_server import RedisServer
 
 SIZES = (1_000, 10_000, 100_000)
 WORDS, LENGTH, THREAD, DIMENSIONS, QUERIES = 20_000, 20, 100, 256, 50
@@ -55,41 +61,73 @@ def language(rng: random.Random) -> list[str]:
     ]
 
 
+class Talk:
+    """Turns and questions of one language, and vectors for them."""
+
+    def __init__(self) -> None:
+        self._rng = random.Random(4)
+        self._words = language(self._rng)
+        self._weights = list(accumulate(1 / n for n in range(1, WORDS + 1)))
+        self.model = Random(self._rng)
+        self._vectors = [packed(self.model.vector()) for _ in range(1000)]
+
+    def text(self, length: int) -> str:
+        """Some words."""
+        return " ".join(self._rng.choices(self._words, cum_weights=self._weights, k=length))
+
+    async def append(self, store: AgentStore, number: int, count: int, *, vectors: bool) -> None:
+        """Record `count` turns behind `number` others."""
+        place = Place(PERSON.service, PERSON.agent, f"t{number // THREAD}", PERSON.user)
+        said = await store.append_turns(
+            place, [NewTurn("user", self.text(LENGTH)) for _ in range(count)]
+        )
+        if vectors:
+            near = [Vector("turn", t.id, "random", self._rng.choice(self._vectors)) for t in said]
+            await store.put_vectors(PERSON, near)
+
+
 async def main() -> None:
+    """Measure on each store."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = RedisServer(Path(folder))
+        server.start()
+        try:
+            for url in ("memory:", f"sqlite:{folder}/state.db", server.url):
+                tier = parse_storage_url(url)
+                await tier.open()
+                try:
+                    await _grow(url.partition(":")[0], tier.agents())
+                finally:
+                    await tier.close()
+        finally:
+            server.stop()
+
+
+async def _grow(name: str, store: AgentStore) -> None:
     """Grow one person's record and search it at each size."""
-    rng = random.Random(4)
-    model = Random(rng)
-    words = language(rng)
-    weights = list(accumulate(1 / n for n in range(1, WORDS + 1)))
-
-    def text(length: int) -> str:
-        return " ".join(rng.choices(words, cum_weights=weights, k=length))
-
-    store = MemoryAgentStore()
-    stored = 0
+    talk, stored = Talk(), 0
     for size in SIZES:
         while stored < size:
-            place = Place(PERSON.service, PERSON.agent, f"t{stored // THREAD}", PERSON.user)
-            said = await store.append_turns(
-                place, [NewTurn("user", text(LENGTH)) for _ in range(THREAD)]
-            )
-            near = [Vector("turn", turn.id, "random", packed(model.vector())) for turn in said]
-            await store.put_vectors(PERSON, near)
+            await talk.append(store, stored, THREAD, vectors=True)
             stored += THREAD
-        for by, embedder in (("words", None), ("meaning", Embedder(model))):
+        for by, embedder in (("words", None), ("meaning", Embedder(talk.model))):
+            (first,) = await _times(Recall(store, embedder), [talk.text(6)])
             recall = Recall(store, embedder)
-            (cold,) = await _times(recall, [text(6)])
-            warm = await _times(recall, [text(6) for _ in range(QUERIES)])
+            (cold,), block = await _watched(_times(recall, [talk.text(6)]))
+            warm = await _times(recall, [talk.text(6) for _ in range(QUERIES)])
             extended = []
             for _ in range(5):
-                await store.append_turns(place, [NewTurn("user", text(LENGTH))])
+                await talk.append(store, stored, 1, vectors=False)
                 stored += 1
-                extended += await _times(recall, [text(6)])
+                extended += await _times(recall, [talk.text(6)])
             report(
                 "search",
+                store=name,
                 by=by,
                 turns=size,
+                first_ms=round(first, 1),
                 cold_ms=round(cold, 1),
+                cold_longest_step_ms=round(block, 1),
                 warm_ms=median(warm),
                 after_a_turn_ms=median(extended),
                 index_mb=round(recall.footprint / 1e6, 1),
@@ -104,6 +142,17 @@ async def _times(recall: Recall, queries: list[str]) -> list[float]:
         await recall.search(PERSON, query)
         times.append(1000 * (time.process_time() - began))
     return times
+
+
+async def _watched(work: Coroutine[Any, Any, list[float]]) -> tuple[list[float], float]:
+    """What `work` gives, and the longest time that it let nothing else run."""
+    task, longest = asyncio.create_task(work), 0.0
+    while not task.done():
+        # Of the loop's thread alone.
+        began = time.thread_time()
+        await asyncio.sleep(0)
+        longest = max(longest, time.thread_time() - began)
+    return task.result(), 1000 * longest
 
 
 if __name__ == "__main__":

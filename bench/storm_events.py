@@ -16,8 +16,8 @@ class Weather:
     """How bad it gets.
 
     `noise` is the share of events that must start nothing: posts sent twice or as two events,
-    echoes of the bot. `rate` is events a second; every `kill_every` seconds a replica is killed, `kills`
-    times at most.
+    echoes of the bot. `rate` is events a second; every `kill_every` seconds a replica is killed,
+    `kills` times at most.
     """
 
     events: int = 2000

@@ -134,18 +134,24 @@ class Service:
         outer: bool = True,
         trace: Trace | None = None,
         watcher: Watcher | None = None,
+        instead_of: Service | None = None,
     ) -> None:
         """Start the connectors, in file order, and with `sources` what sends the flows messages.
 
         Without sources, flows run where they are invoked; without `outer` ones, also where other
         flows send them messages, and nothing listens to a port or a clock. `trace` and `watcher`
-        are of the messages of sources. Stores open on first use. Raises `ConfigError` where a
-        source is of a type that is not installed.
+        are of the messages of sources. Once this has returned, the ports of `instead_of` are
+        served by this service; stop that one then. Stores open on first use. Raises `ConfigError`
+        where a source is of a type that is not installed, and `CallError` where the deployment's
+        memory is sealed and to be embedded.
         """
         if sources and self._built.unknown_sources:
             raise ConfigError(self._built.unknown_sources)
+        self.memories.check()
         async with AsyncExitStack() as starting:
             for connector in self._built.connectors.values():
+                if instead_of is not None:
+                    connector.inherit(list(instead_of._built.connectors.values()))
                 await connector.start()
                 starting.push_async_callback(connector.stop)
             starting.push_async_callback(self._control.close)
@@ -157,6 +163,8 @@ class Service:
             starting.push_async_callback(self.drain)
             if sources and outer:
                 await intake.start(starting, inner=False)
+                for connector in self._built.connectors.values():
+                    await connector.open()
             if sources:
                 intake.start_background(starting)
                 if self.memories.embeds:
@@ -211,6 +219,11 @@ class Service:
         sources = self._built.sources.items()
         counts = {f"flow {name!r}": source.waiting for name, source in sources if not source.inner}
         return counts | self.transport.waiting()
+
+    def not_ready(self) -> str:
+        """Why a source of the started service cannot take messages yet; empty where all can."""
+        reasons = (source.not_ready for source in self._built.sources.values())
+        return next(filter(None, reasons), "")
 
     @property
     def sources(self) -> list[str]:

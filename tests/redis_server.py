@@ -48,6 +48,18 @@ class RedisServer:
             process.terminate()
             process.wait(timeout=20)
 
+    def kill(self) -> None:
+        """End it without a chance to write anything more; `start` may follow."""
+        process, self._process = self._process, None
+        assert process is not None
+        process.kill()
+        process.wait(timeout=20)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, such as SIGSTOP."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def _wait(self) -> None:
         from redis import Redis
         from redis.exceptions import ConnectionError as NotYet

@@ -13,6 +13,7 @@ from flowrt.engine.run import Run
 from flowrt.engine.site import Site
 from flowrt.errors import FlowError
 from flowrt.message import Message, clean
+from flowrt.observe.flood import Trickle
 from flowrt.observe.log import get_logger
 from flowrt.slack.signature import (
     SIGNATURE_HEADER,
@@ -63,7 +64,7 @@ class SlackVerifyRequest(Block[SlackVerifyRequestSettings]):
                 "give it `signingSecret`",
             )
         self._secret = secret
-        self._log = get_logger(site.address)
+        self._log = Trickle(get_logger(site.address))
 
     async def run(self, message: Message, run: Run) -> Message:
         settings = self.settings

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flowrt.agent.checkpoints import Checkpoints, OpenExchange
 from flowrt.agent.conversation import Conversation
 from flowrt.agent.events import AgentEvents
 from flowrt.agent.keeper import Ending, Working
 from flowrt.agent.preamble import read_preamble
 from flowrt.agent.record import Record
+from flowrt.agent.showing import Showing
 from flowrt.agent.spec import AgentSpec, RememberSpec
 from flowrt.agent.titles import title_of
 from flowrt.engine.run import Run
@@ -49,8 +52,11 @@ class AgentKeeper:
         self._message = message.scoped()
         self._run = run
         self._events = events
-        self._checkpoints = Checkpoints(conversation, legacy, run.clock)
-        self._record = Record(conversation)
+        self._showing = Showing(
+            conversation, spec.frame, spec.frame_name, recording=remember.record
+        )
+        self._checkpoints = Checkpoints(conversation, legacy, run.clock, self._showing)
+        self._record = Record(conversation, self._showing)
         self._opening: Entry | None = None
         self._question = ""
         self._opened = False
@@ -72,7 +78,8 @@ class AgentKeeper:
             self._tell("the conversation cannot be read; the run goes on without it", self.blind)
         if self._remember.facts:
             try:
-                self.preamble = await read_preamble(self._conversation)
+                preamble = await read_preamble(self._conversation)
+                self.preamble, self._showing.notes = preamble.text, preamble.notes
             except StoreError as error:
                 self._tell("the notes about the user cannot be read", str(error))
         if self._checkpoints.open is not None:
@@ -88,6 +95,7 @@ class AgentKeeper:
         for entry in entries[start:]:
             if entry.opens and entry.kind == "message":
                 self._record.said(_text(entry))
+                self._showing.said(before=True)
         comes_again = bool(delivery) and self._opening.delivery == delivery
         try:
             # The run may have died between its record and its context.
@@ -104,13 +112,18 @@ class AgentKeeper:
         return None
 
     def begin(self, opening: Entry) -> None:
-        self._record = Record(self._conversation)
+        self._record = Record(self._conversation, self._showing)
+        self._showing.begin()
         self._opening = opening
         self._question = ""
 
     def said(self, text: str) -> None:
         self._question = self._question or text
         self._record.said(text)
+        self._showing.said()
+
+    def asked(self, entries: Sequence[Entry], stored: int, *, files: bool) -> None:
+        self._showing.asked(entries, stored, files=files)
 
     async def checkpoint(self, working: Working, *, force: bool = False) -> None:
         """Store the context where enough has happened; a failure is logged, the run goes on."""
@@ -138,13 +151,16 @@ class AgentKeeper:
         if self.blind:
             return
         self._opened = False
+        if not ending.failed:
+            self._showing.number(working.entries)
         if self._remember.record:
+            await self._showing.keep()
             self._opened = await self._record.write(ending) == 1
         else:
             await self._touch()
         if not ending.failed:
             await self._checkpoints.write(working, None)
-        elif self._checkpoints.written:
+        elif self._checkpoints.written or self._showing.made:
             await self._checkpoints.close_exchange()
 
     async def finish(self, ending: Ending) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from flowrt.agent.conversation import Conversation
 from flowrt.agent.keeper import Working
+from flowrt.agent.showing import Showing
 from flowrt.clock import Clock
 from flowrt.errors import StoreError, VersionConflict
 from flowrt.memory.entry import Entry
@@ -52,8 +53,11 @@ class OpenExchange:
 class Checkpoints:
     """One run's view of a working context."""
 
-    def __init__(self, conversation: Conversation, legacy: Thread, clock: Clock) -> None:
+    def __init__(
+        self, conversation: Conversation, legacy: Thread, clock: Clock, showing: Showing
+    ) -> None:
         self._conversation = conversation
+        self._showing = showing
         self._legacy = legacy
         self._from_legacy = False
         self._clock = clock
@@ -65,6 +69,8 @@ class Checkpoints:
         self._between: list[Entry] = []
         self._instead: list[Entry] | None = None
         self._compactions: list[dict[str, Any]] = []
+        # Of a thread from before messages had numbers: it is written anew once, with them.
+        self._unnumbered = False
         self._last = clock.monotonic()
         self._weighed = 0
         self._pending = 0
@@ -87,6 +93,8 @@ class Checkpoints:
         self._version, self._generation = log.version, log.generation
         self.open = _open_exchange(log.head, len(self._log))
         self._compactions = compactions_of(log.head)
+        self._showing.load(log.head)
+        self._unnumbered = self._showing.lacks_numbers(self._log)
         self._weighed = len(self._log)
         return Transcript(list(self._log), Reading.from_json(log.head), log.version, log.generation)
 
@@ -121,14 +129,19 @@ class Checkpoints:
                 self._from_legacy = False
 
     async def close_exchange(self) -> None:
-        """Say that no exchange is under way, and leave the entries as they are."""
+        """Say that no exchange is under way, and leave the entries as they are.
+
+        What the model was shown in it goes to the archive. Raises `StoreError`.
+        """
+        if self._from_legacy:
+            return  # a context under the agent would hide the one that is under the thread alone
         log = await self._conversation.memory.working(
             self._conversation.place, context=self._conversation.context
         )
-        if log is None or not isinstance(log.head, dict):
-            return
-        head = {key: value for key, value in log.head.items() if key != "open"}
-        await self._append([], head, log.version)
+        head = log.head if log is not None and isinstance(log.head, dict) else {}
+        head = {key: value for key, value in head.items() if key != "open"}
+        await self._showing.archive([], self._log)
+        await self._append([], head | self._showing.to_head(), log.version if log else 0)
         self.open = None
 
     def _wanted(self, working: Working) -> list[Entry]:
@@ -145,13 +158,17 @@ class Checkpoints:
         if opening is not None:
             start = next((at for at, entry in enumerate(wanted) if entry is opening), 0)
             under_way = OpenExchange(start, seq)
+        self._showing.number(wanted)
         known = len(self._log)
         if _same(wanted, self._log) and self.open == under_way and self._version:
             return  # calls of one turn ask for checkpoints side by side
-        appends, compactions = _same(wanted[:known], self._log), self._compactions
+        appends = _same(wanted[:known], self._log) and not self._unnumbered
+        compactions = self._compactions
         if working.compacted and not appends and self._instead is None:
             compactions = [*compactions, self._compaction(known)][-_COMPACTIONS:]
-        head = _head(working, under_way, compactions)
+        if not appends or working.compacted:
+            await self._showing.archive(self._log, wanted)
+        head = _head(working, under_way, compactions) | self._showing.to_head()
         if appends:
             new = [entry.encode() for entry in wanted[known:]]
             self._version = await self._append(new, head, self._version)
@@ -165,7 +182,7 @@ class Checkpoints:
                 context=self._conversation.context,
             )
             self._generation += 1
-        self._log = wanted
+        self._log, self._unnumbered = wanted, False
         self._compactions = compactions
         self.open = under_way
 
@@ -205,6 +222,7 @@ class Checkpoints:
             known = before[at] if same and at < len(before) else None
             self._log.append(ours or known or _decoded([raw])[0])
         self._version, self._generation = log.version, log.generation
+        self._showing.catch_up(log.head)
         theirs = [entry for entry in self._log if not entry.added]
         if same and self._instead is None:
             self._between += theirs[sum(not entry.added for entry in before) :]

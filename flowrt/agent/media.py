@@ -91,6 +91,11 @@ class Opening:
             # In front of the text: a question after the picture is answered better.
             self._show(list(files.blocks))
 
+    @property
+    def has_files(self) -> bool:
+        """Whether the turn shows files."""
+        return bool(self._files.blocks)
+
     def drop_files(self) -> bool:
         """Put a text in the place of the files; whether there were any left."""
         if not self._files.blocks:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
 
 from flowrt.agent.conversation import Conversation
+from flowrt.memory.shown import Notes
 from flowrt.storage.agents.protocol import Fact
 
 MOST_FACTS = 50
@@ -30,24 +33,46 @@ _FRAME_BYTES = len(f"{_OPEN}\n{_HEADING}\n{_CLOSE}".encode()) + 120
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
-async def read_preamble(conversation: Conversation) -> str:
+@dataclass(frozen=True, slots=True)
+class Preamble:
+    """The text, and the facts in it; `more` is how many others there were."""
+
+    text: str
+    facts: list[Fact]
+    more: int
+
+    @property
+    def notes(self) -> Notes | None:
+        """What is kept of it; None where there are no notes."""
+        if not self.text:
+            return None
+        facts = [(name_check(fact.name), fact.version, fact.updated) for fact in self.facts]
+        return Notes(facts, self.more, crc32(self.text.encode()))
+
+
+def name_check(name: str) -> int:
+    """A checksum of a fact's name, for telling it by."""
+    return crc32(name.encode())
+
+
+async def read_preamble(conversation: Conversation) -> Preamble:
     """The notes about the run's user; "" where there are none. Raises `StoreError`."""
     person = conversation.person
     if person is None:
-        return ""
+        return Preamble("", [], 0)
     context = conversation.context
     page = await conversation.facts.facts(person, limit=MOST_FACTS, context=context)
     newest, more = page.items, 0
     while page.after is not None:
         page = await conversation.facts.facts(person, after=page.after, limit=500, context=context)
         more += len(page.items)
-    return preamble_text(newest, more)
+    return preamble_of(newest, more)
 
 
-def preamble_text(facts: Sequence[Fact], more: int = 0) -> str:
+def preamble_of(facts: Sequence[Fact], more: int = 0) -> Preamble:
     """The notes, newest first, as many as fit; `more` are those that were not even read."""
     if not facts:
-        return ""
+        return Preamble("", [], 0)
     lines: list[str] = []
     left = MOST_BYTES - _FRAME_BYTES
     for fact in facts[:MOST_FACTS]:
@@ -57,10 +82,11 @@ def preamble_text(facts: Sequence[Fact], more: int = 0) -> str:
             break
         left -= size
         lines.append(line)
+    told = list(facts[: len(lines)])
     rest = more + len(facts) - len(lines)
     if rest:
         lines.append(f"… and {rest} more; search_memory finds them.")
-    return "\n".join([_OPEN, _HEADING, *lines, _CLOSE])
+    return Preamble("\n".join([_OPEN, _HEADING, *lines, _CLOSE]), told, rest)
 
 
 def _line(fact: Fact) -> str:

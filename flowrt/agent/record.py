@@ -6,6 +6,7 @@ from typing import Any
 
 from flowrt.agent.conversation import Conversation
 from flowrt.agent.keeper import Ending
+from flowrt.agent.showing import Showing
 from flowrt.storage.agents.protocol import NewTurn
 
 
@@ -15,8 +16,9 @@ class Record:
     An exchange without an answer records what was asked alone, marked `unanswered`.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, showing: Showing) -> None:
         self._conversation = conversation
+        self._showing = showing
         self._said: list[str] = []
         self._seq: int | None = None
 
@@ -56,6 +58,7 @@ class Record:
         turns = _turns(self._said, ending)
         if not turns:
             return 0
+        turns[0].attrs.update(self._showing.to_attrs(len(turns)))
         recorded = await self._conversation.memory.append_turns(
             self._conversation.place, turns, context=self._conversation.context
         )

@@ -133,6 +133,10 @@ class Session:
             entry.added = True
             self._total += entry.tokens
 
+    def _shows_files(self) -> bool:
+        """Whether the opening turn has files that will not be kept."""
+        return self._opening is not None and not self._spec.media.keep and self._opening.has_files
+
     def _drop_files(self) -> bool:
         """What came with the opening turn is sent once, unless it is kept; whether it went now."""
         if self._opening is None or self._spec.media.keep or not self._opening.drop_files():
@@ -173,6 +177,8 @@ class Session:
 
     def request(self) -> Request:
         """The request for the next turn."""
+        if self._keeper is not None:
+            self._keeper.asked(self.entries, self._stored, files=self._shows_files())
         return build_request(
             system=[self._spec.system],
             tools=self._spec.definitions,

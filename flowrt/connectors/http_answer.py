@@ -28,6 +28,9 @@ class Answer(NamedTuple):
         await send({"type": "http.response.body", "body": self.body})
 
 
+SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
+"""Headers that say: come again; and: not on this connection."""
+
 JSON = (b"content-type", b"application/json")
 
 

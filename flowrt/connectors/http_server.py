@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import logging
 import socket
+import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import uvicorn
 
-from flowrt.connectors.http_protocol import protocol
+from flowrt.connectors.http_answer import CLOSE, refusal
+from flowrt.connectors.http_protocol import Clients, ServerLimits, protocol
 from flowrt.errors import ConnectorError
 from flowrt.observe.flood import Flood
 from flowrt.observe.log import get_logger
@@ -21,41 +23,41 @@ from flowrt.observe.log import get_logger
 BACKLOG = 2048
 """Connections that the machine may hold for us between two looks."""
 
+AT_ONCE = 64
+"""Connections that are taken in one go: a flood of them must not keep the loop from other work."""
+
+OTHER_FILES = 128
+"""Open files that are left for everything but connections: stores, models, the admin port."""
+
 LINGER = 5
 """Seconds that answers which are being written have when the server stops."""
+
+if sys.platform != "win32":
+    import resource
 
 _log = get_logger("flowrt.http")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """How patient a server is with its clients, in seconds.
-
-    `head`: to send the head of a request. `idle`: between two requests of a connection. `write`: to
-    take anything of what is written. 0 of `head` and `write`: for ever.
-    """
-
-    head: float = 30.0
-    idle: float = 60.0
-    write: float = 30.0
-    keep_alive: bool = True
-
-
 class HttpServer:
-    """Serves an ASGI app between `start` and `stop`; `what` names it in errors and logs."""
+    """Serves an ASGI app between `start` and `stop`; `what` names it in errors and logs.
+
+    Which app may be changed while it serves: requests that came before stay with theirs.
+    """
 
     def __init__(
         self, app: Any, host: str, port: int, what: str, limits: ServerLimits | None = None
     ) -> None:
+        self.app = app
         self._what = what
         self._host = host
         self._port = port
         limits = limits or ServerLimits()
+        self._clients = Clients(_affordable(limits, what), what)
         config = uvicorn.Config(
-            app,
+            self._serve,
             interface="asgi3",
             # The one whose size of a head is bounded.
-            http=protocol(limits),
+            http=protocol(self._clients),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -63,19 +65,24 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            headers=[] if limits.keep_alive else [("connection", "close")],
-            timeout_keep_alive=max(1, round(limits.idle)),
+            headers=_headers(limits),
             timeout_graceful_shutdown=LINGER,
-            backlog=BACKLOG,
+            backlog=AT_ONCE,
         )
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
 
+    def bind(self) -> None:
+        """Take the port; clients wait until `start`. Raises `ConnectorError`."""
+        self._socket = self._bound()
+
     async def start(self) -> None:
         """Listen. Raises `ConnectorError` where the address cannot be had."""
         _forward_logs()
-        self._socket = self._bound()
+        if self._socket is None:
+            self.bind()
+        assert self._socket is not None
         self._serving = asyncio.create_task(
             self._server.serve(sockets=[self._socket]), name=f"{self._what}, server"
         )
@@ -84,7 +91,17 @@ class HttpServer:
         ready.cancel()
         if self._serving.done():
             self._serving.result()
+        # asyncio takes as many connections at once as it lets the machine hold, and sets both.
+        self._socket.listen(BACKLOG)
         _log.info("listening", server=self._what, url=self.url)
+
+    def change(self, app: Any, limits: ServerLimits) -> None:
+        """Serve another app from the next request on; the limits are for the next connections."""
+        self.app = app
+        self._clients.limits = _affordable(limits, self._what)
+        self._server.config.encoded_headers = [
+            (name.encode(), value.encode()) for name, value in _headers(limits)
+        ]
 
     async def stop(self) -> None:
         """Accept nothing more; answers that are being written have `LINGER` seconds."""
@@ -95,7 +112,18 @@ class HttpServer:
                 if connection.transport is not None:
                     connection.transport.abort()
             self._serving = None
+            self._clients.flush()
             _forward.flush()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        if _ends_in_two_places(scope):
+            _forward.note()
+            await refusal(400, "the request says twice how long it is", CLOSE).send(send)
+            return
+        await self.app(scope, receive, send)
 
     @property
     def url(self) -> str:
@@ -135,6 +163,37 @@ class HttpServer:
         return made
 
 
+def _ends_in_two_places(scope: Any) -> bool:
+    """Whether a proxy in front may see the end of a request elsewhere than we do.
+
+    What it takes for the body could else be a second request, past all that it checks.
+    """
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" not in names:
+        return False
+    return b"content-length" in names or scope["http_version"] == "1.0"
+
+
+def _affordable(limits: ServerLimits, what: str) -> ServerLimits:
+    """The limits, with no more connections than the process may have files.
+
+    Out of files it could not open a store either, nor answer on the admin port.
+    """
+    if sys.platform == "win32":
+        return limits
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(1, files - OTHER_FILES)
+    if files == resource.RLIM_INFINITY or limits.connections <= most:
+        return limits
+    text = f"{what}: fewer connections than maxConnections; raise the limit of open files"
+    _log.warning(text, max_connections=limits.connections, possible=most, files=files)
+    return replace(limits, connections=most)
+
+
+def _headers(limits: ServerLimits) -> list[tuple[str, str]]:
+    return [] if limits.keep_alive else [("connection", "close")]
+
+
 class _Server(uvicorn.Server):
     """Leaves the signals of the process to whoever owns it."""
 
@@ -157,15 +216,25 @@ class _Forward(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._no_http = Flood(_log, "requests were no HTTP and answered with 400")
+        self._upgrades = Flood(_log, "requests wanted another protocol and were answered in HTTP")
+
+    def note(self) -> None:
+        """Count a request that is none."""
+        self._no_http.note()
 
     def flush(self) -> None:
         """Tell what is counted and not told yet."""
         self._no_http.flush()
+        self._upgrades.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage().strip()
         if text == "Invalid HTTP request received.":
-            self._no_http.note()
+            self.note()
+        elif text == "Unsupported upgrade request.":
+            self._upgrades.note()
+        elif text.startswith("No supported WebSocket library"):
+            pass  # said after each of those, for somebody who wants to install one
         elif record.exc_info and record.exc_info[1] is not None:
             raised = record.exc_info[1]
             # An answer that was cut off at the stop; its client sees the connection end.

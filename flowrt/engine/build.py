@@ -223,8 +223,7 @@ class Builder:
             connector = self._connector_of(name, table, table.get("connector"))
             self._settings = own = table.get("settings") or table
             server = None
-            if kind.listens_on is not None:
-                key = kind.listens_on
+            if (key := kind.listens_on(settings)) is not None:
                 server = self._connector_of(key, table, own.get(key), key)
             site = SourceSite(flow.name, flow.workers, flow.buffer, connector, server)
             source: AnySource = kind(settings, site)

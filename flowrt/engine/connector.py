@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from flowrt.engine.block import Settings
@@ -23,8 +24,17 @@ class Connector(Generic[C]):
         self.name = name
         self.settings = settings
 
+    def inherit(self, before: Sequence[AnyConnector]) -> None:
+        """Note what the connectors of a running service have that this one's is to take over.
+
+        Called before `start` where a reload puts a new service in the place of that one.
+        """
+
     async def start(self) -> None:
         """Get ready. Raise `ConnectorError` where that cannot work."""
+
+    async def open(self) -> None:
+        """Let work from outside in: every source that stands on it has started."""
 
     async def stop(self) -> None:
         """Let go of everything that `start` or a use has opened."""

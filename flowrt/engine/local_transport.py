@@ -16,17 +16,19 @@ _log = get_logger("flowrt.transport")
 class _Job:
     """A message that waits for a listener. `answer` is None where nobody waits for one."""
 
-    __slots__ = ("answer", "first", "order", "payload")
+    __slots__ = ("answer", "delivery", "first", "order", "payload")
 
     def __init__(
         self,
         payload: Payload,
         answer: asyncio.Future[Payload] | None = None,
         order: str = "",
+        delivery: str = "",
     ) -> None:
         self.payload = payload
         self.answer = answer
         self.order = order
+        self.delivery = delivery
         self.first = asyncio.Event()
         """Set once the messages before it in its order have ended."""
 
@@ -105,7 +107,7 @@ class _Queue:
             self._room.release()
             try:
                 if job.answer is None:
-                    await handle(job.payload, Delivery(turn=job.turn))
+                    await handle(job.payload, Delivery(job.delivery, job.turn))
                 elif not job.answer.done():
                     await _answered(job.answer, job.payload, handle, self.what)
             except asyncio.CancelledError:
@@ -205,14 +207,16 @@ class LocalTransport:
                 # It stopped while it was waited for; the others are still to get theirs.
                 _log.error("a message was lost: its subscriber stopped", where=queue.what)
 
-    async def dispatch(self, subject: str, payload: Payload) -> None:
-        await self._queue(subject).put(_Job(payload))
+    async def dispatch(
+        self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
+    ) -> None:
+        await self._queue(subject).put(_Job(payload, order=order, delivery=delivery))
 
     async def offer(
         self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
     ) -> bool:
-        # It comes once: what waits here is gone with the process.
-        return await self._queue(subject).offer(_Job(payload, order=order))
+        # Without an id it comes once: what waits here is gone with the process.
+        return await self._queue(subject).offer(_Job(payload, order=order, delivery=delivery))
 
     async def request(self, subject: str, payload: Payload) -> Payload:
         job = _Job(payload, asyncio.get_running_loop().create_future())

@@ -70,8 +70,10 @@ class SharedTransport:
         if full:
             await self._with_room(box_of(subject, ""), sent)
 
-    async def dispatch(self, subject: str, payload: Payload) -> None:
-        await self._put(queue_box(subject), payload)
+    async def dispatch(
+        self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
+    ) -> None:
+        await self._put(queue_box(subject), _kept(payload, delivery), order=order)
 
     async def offer(
         self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
@@ -85,7 +87,7 @@ class SharedTransport:
     async def request(self, subject: str, payload: Payload) -> Payload:
         box = queue_box(subject)
         with self._questions.ask() as (reply_to, answer):
-            id_ = await self._put(box, payload, reply_to)
+            id_ = await self._put(box, _kept(payload), reply_to)
             try:
                 return await answer
             except asyncio.CancelledError:
@@ -188,12 +190,14 @@ class SharedTransport:
         for changed in self._waiting:
             changed.set()
 
-    async def _put(self, box: str, payload: Payload, reply_to: ReplyTo | None = None) -> str:
-        data, id_ = _kept(payload), None
+    async def _put(
+        self, box: str, data: bytes, reply_to: ReplyTo | None = None, order: str = ""
+    ) -> str:
+        id_ = None
 
         async def sent() -> bool:
             nonlocal id_
-            id_ = await self._mail.add(box, data, self._terms.places, reply_to)
+            id_ = await self._mail.add(box, data, self._terms.places, reply_to, order)
             return id_ is not None
 
         await self._with_room(box, sent)

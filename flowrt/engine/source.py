@@ -59,12 +59,22 @@ class Source(Generic[S]):
     inner: ClassVar[bool] = False
     """Fed by the flows of the service: it starts before the others and stops after them."""
 
-    listens_on: ClassVar[str | None] = None
-    """The type of a further connector that it needs; its setting of that name may choose one."""
-
     def __init__(self, settings: S, site: SourceSite) -> None:
         self.settings = settings
         self.site = site
+
+    @classmethod
+    def listens_on(cls, settings: S) -> str | None:
+        """The type of a further connector that it needs; its setting of that name may choose one.
+
+        None where it needs none.
+        """
+        return None
+
+    @property
+    def not_ready(self) -> str:
+        """Why a started source cannot take messages yet; empty where it can."""
+        return ""
 
     @property
     def waiting(self) -> int:

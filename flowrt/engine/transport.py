@@ -46,8 +46,14 @@ class Transport(Protocol):
         """
         ...
 
-    async def dispatch(self, subject: str, payload: Payload) -> None:
+    async def dispatch(
+        self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
+    ) -> None:
         """Send to one consumer and go on. Waits where there is no room.
+
+        A message of an `order` can wait for the earlier ones of that order before it works on what
+        they share. `delivery` is the id under which it comes, also when it comes again; unset, the
+        transport gives one where it may come again.
 
         Raises `NobodyListens` where that is known.
         """
@@ -56,11 +62,7 @@ class Transport(Protocol):
     async def offer(
         self, subject: str, payload: Payload, *, order: str = "", delivery: str = ""
     ) -> bool:
-        """Send to one consumer as `dispatch` does, unless there is no room: whether it was sent.
-
-        A message of an `order` can wait for the earlier ones of that order before it works on what
-        they share. `delivery` is the id under which it comes, and comes again; unset, a new one.
-        """
+        """Send as `dispatch` does, unless there is no room: whether it was sent."""
         ...
 
     async def request(self, subject: str, payload: Payload) -> Payload:

@@ -12,7 +12,7 @@ from flowrt.expr.functions import string_of
 from flowrt.expr.program import Program, program
 from flowrt.expr.rendering import Rendering, Templates
 from flowrt.expr.values import compact, kind_of
-from flowrt.message import Message
+from flowrt.message import REPLACEMENT, Message
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -111,7 +111,8 @@ class Expression:
 
         Null, an empty or a blank text is an `ExpressionError`: turned into a key it would put
         everybody who has none into one conversation (FB-56). So are a bool, a map and a list,
-        which are no identities.
+        which are no identities. A text in which a NUL or half a character was replaced is one too
+        many: the ids of two people could have become the same.
         """
         try:
             value = self.value(message, extra)
@@ -120,6 +121,9 @@ class Expression:
         kind = kind_of(value)
         if kind in ("int", "double"):
             return string_of(value)
+        if kind == "string" and REPLACEMENT in value:
+            problem = f"it evaluates to {value!r}, in which a NUL or half a character was replaced"
+            raise ExpressionError(f"{what}: {self._error(f'{problem}; no other id may become it')}")
         if kind == "string" and value.strip():
             return str(value)
         found = repr(value) if kind == "string" else "null" if value is None else f"a {kind}"

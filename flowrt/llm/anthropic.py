@@ -171,37 +171,36 @@ class AnthropicModel:
             return self._client
 
     def _body(self, request: Request, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": request.model or self._model,
-            "max_tokens": request.max_tokens or self._max_tokens,
-            "messages": messages,
-        }
+        thinks = messages is request.messages or not lacks_thinking(messages)
+        body = {**self._parameters(request, thinks), "messages": messages}
         if request.system:
             body["system"] = request.system
         if request.tools:
             body["tools"] = request.tools
             if request.tool_choice is not None:
                 body["tool_choice"] = request.tool_choice
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if self._may_think(request, messages):
-            self._let_think(body)
         return body
 
-    def _may_think(self, request: Request, messages: list[dict[str, Any]]) -> bool:
-        if self._thinking == "off" or (request.tool_choice or {}).get("type") in _FORCED:
-            return False
-        return messages is request.messages or not lacks_thinking(messages)
+    def parameters(self, request: Request) -> dict[str, Any]:
+        """What goes out beside messages, system prompt and tools."""
+        return self._parameters(request, thinks=True)
 
-    def _let_think(self, body: dict[str, Any]) -> None:
+    def _parameters(self, request: Request, thinks: bool) -> dict[str, Any]:
+        max_tokens = request.max_tokens or self._max_tokens
+        told: dict[str, Any] = {"model": request.model or self._model, "max_tokens": max_tokens}
+        if request.temperature is not None:
+            told["temperature"] = request.temperature
+        if not thinks or (request.tool_choice or {}).get("type") in _FORCED:
+            return told
         if self._thinking == "adaptive":
-            body["thinking"] = {"type": "adaptive"}
-            return
-        # The budget is part of max_tokens: a request that sets its own for a short reply would have
-        # no room left for it, and the API refuses that.
-        if body["max_tokens"] <= self._thinking_budget:
-            body["max_tokens"] += self._thinking_budget
-        body["thinking"] = {"type": "enabled", "budget_tokens": self._thinking_budget}
+            told["thinking"] = {"type": "adaptive"}
+        elif self._thinking == "budgeted":
+            # The budget is part of max_tokens: a request that sets its own for a short reply would
+            # have no room left for it, and the API refuses that.
+            if max_tokens <= self._thinking_budget:
+                told["max_tokens"] += self._thinking_budget
+            told["thinking"] = {"type": "enabled", "budget_tokens": self._thinking_budget}
+        return told
 
     async def _whole(self, client: anthropic.AsyncAnthropic, body: dict[str, Any]) -> Reply:
         async with self._sent(client, body) as response:

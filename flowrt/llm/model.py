@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Block = dict[str, Any]
 """A content block of the Messages API: `text`, `thinking`, `redacted_thinking`, `tool_use`,
@@ -131,3 +131,24 @@ class ChatModel(Protocol):
     async def complete(
         self, request: Request, on_delta: Callable[[Delta], None] | None = None
     ) -> Reply: ...
+
+
+@runtime_checkable
+class TellsParameters(Protocol):
+    """A model that tells what it sends beside the messages, the system prompt and the tools."""
+
+    def parameters(self, request: Request) -> dict[str, Any]:
+        """Under the names of the Messages API: `model`, `max_tokens` and what else there is."""
+        ...
+
+
+def parameters_of(model: ChatModel, request: Request) -> dict[str, Any]:
+    """What goes out with a request beside messages, system prompt and tools, as far as is known."""
+    if isinstance(model, TellsParameters):
+        return model.parameters(request)
+    known = {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+    }
+    return {name: value for name, value in known.items() if value is not None}

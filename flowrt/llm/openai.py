@@ -140,6 +140,16 @@ class OpenAIModel:
             body["temperature"] = request.temperature
         return body
 
+    def parameters(self, request: Request) -> dict[str, Any]:
+        """What goes out beside messages and tools, under the names of the Messages API."""
+        length = request.max_tokens or self._settings.max_tokens
+        told = {"model": request.model or self._settings.model, **self._settings.extra}
+        if length:
+            told["max_tokens"] = length
+        if request.temperature is not None:
+            told["temperature"] = request.temperature
+        return told
+
     def _signature(self, model: str) -> str:
         return f"{self.provider} {model}"
 

@@ -58,6 +58,25 @@ class AgentMemory(Protocol):
         """Replace the working context; the new version. Raises `VersionConflict`."""
         ...
 
+    async def archive(self, place: Place, entries: Sequence[bytes], *, context: Context) -> None:
+        """Keep, behind what was kept before, what leaves the working context of a thread."""
+        ...
+
+    async def archived(self, place: Place, *, context: Context) -> list[bytes]:
+        """All that was archived of a thread, oldest first."""
+        ...
+
+    async def keep_frame(self, place: Place, name: str, frame: bytes, *, context: Context) -> None:
+        """Keep what many requests of an agent have in common, once for all its threads.
+
+        A name has one content: where it is kept already, nothing is to be done.
+        """
+        ...
+
+    async def frame(self, place: Place, name: str, *, context: Context) -> bytes | None:
+        """A frame of the agent, or None where there is none of that name."""
+        ...
+
     async def append_turns(
         self, place: Place, turns: Sequence[NewTurn], *, context: Context
     ) -> list[Turn]:
@@ -102,7 +121,7 @@ class AgentMemory(Protocol):
         ...
 
     async def delete_thread(self, place: Place, *, context: Context) -> Removed:
-        """Remove a thread: working context, turns and what is known of it. Facts stay."""
+        """Remove a thread: working context, archive, turns and what is known of it. Facts stay."""
         ...
 
     async def facts(
@@ -149,14 +168,41 @@ PREFIX = "agents/"
 def working_key(agent: str, thread: str) -> str:
     """Where a working context stands in the key-value store; each id escaped, so that none of
     them can reach into another's."""
-    return f"{PREFIX}{quote(agent, safe='')}/{quote(thread, safe='')}"
+    # An argument of the command line may be no UTF-8, and is then asked for as it is.
+    parts = [quote(each, safe="", errors="surrogatepass") for each in (agent, thread)]
+    return PREFIX + "/".join(parts)
+
+
+ARCHIVES = "agents-archive/"
+"""What the keys of archives start with."""
+
+FRAMES = "agents-frames/"
+"""What the keys of frames start with."""
+
+
+def archive_key(agent: str, thread: str) -> str:
+    """Where the archive of a thread stands, beside its working context."""
+    return f"{ARCHIVES}{quote(agent, safe='')}/{quote(thread, safe='')}"
+
+
+def frame_key(agent: str, name: str) -> str:
+    """Where a frame of an agent stands."""
+    return f"{FRAMES}{quote(agent, safe='')}/{quote(name, safe='')}"
+
+
+async def drop_context(space: Space, agent: str, thread: str) -> bool:
+    """Remove the working context of a thread with its archive; whether there was a context.
+
+    The archive first: the context, and the thread in the record, are what it is found by.
+    """
+    await space.delete(archive_key(agent, thread))
+    return await space.delete(working_key(agent, thread))
 
 
 class StoredAgentMemory:
     """The memory that flowrt brings: one tier of a service's own storage. Ignores `context`.
 
-    `recall` gives what searches the tier by meaning, and learns what is new as it is stored;
-    without it, searches go by words.
+    `recall` gives what searches the tier; with `learns`, it is told what is new as it is stored.
     """
 
     def __init__(
@@ -165,10 +211,12 @@ class StoredAgentMemory:
         *,
         volatile: bool = False,
         recall: Callable[[], Recall] | None = None,
+        learns: bool = False,
     ) -> None:
         self._storage = storage
         self._volatile = volatile
         self._make_recall = recall
+        self._learns = learns
         self._recall: Recall | None = None
         self._agents: AgentStore | None = None
 
@@ -199,6 +247,22 @@ class StoredAgentMemory:
     ) -> int:
         key = working_key(place.agent, place.thread)
         return await self._space.rewrite(key, entries, head=head, expect=expect)
+
+    async def archive(self, place: Place, entries: Sequence[bytes], *, context: Context) -> None:
+        await self._space.append(archive_key(place.agent, place.thread), entries)
+
+    async def archived(self, place: Place, *, context: Context) -> list[bytes]:
+        log = await self._space.read_log(archive_key(place.agent, place.thread))
+        return log.entries if log is not None else []
+
+    async def keep_frame(self, place: Place, name: str, frame: bytes, *, context: Context) -> None:
+        key = frame_key(place.agent, name)
+        if await self._space.get(key) is None:
+            await self._space.set(key, frame)
+
+    async def frame(self, place: Place, name: str, *, context: Context) -> bytes | None:
+        stored = await self._space.get(frame_key(place.agent, name))
+        return stored.value if stored is not None else None
 
     async def append_turns(
         self, place: Place, turns: Sequence[NewTurn], *, context: Context
@@ -242,7 +306,7 @@ class StoredAgentMemory:
 
     async def delete_thread(self, place: Place, *, context: Context) -> Removed:
         # The context first: what is left after a crash between the two is found by its thread.
-        await self._space.delete(working_key(place.agent, place.thread))
+        await drop_context(self._space, place.agent, place.thread)
         return await self._record.delete_thread(place)
 
     async def facts(
@@ -285,7 +349,7 @@ class StoredAgentMemory:
 
     def _learn(self, person: Person) -> None:
         """Have the vectors of what is new made in the background, where there are any."""
-        if self._make_recall is not None:
+        if self._learns:
             self._search().learn(person)
 
     async def close(self) -> None:

@@ -23,15 +23,23 @@ class Entry:
 
     `tokens` is its estimate, `opens` says that it begins an exchange, `added` that the run under
     way has added it and the store does not have it yet. `delivery` marks what the user said in a
-    message that may come again.
+    message that may come again. `number` is its own within its thread, also once it has left the
+    context; None where nothing is recorded (`flowrt.memory.shown`).
     """
 
-    __slots__ = ("added", "delivery", "kind", "message", "opens", "tokens")
+    __slots__ = ("added", "delivery", "kind", "message", "number", "opens", "tokens")
 
-    def __init__(self, message: dict[str, Any], kind: Kind = "message", delivery: str = "") -> None:
+    def __init__(
+        self,
+        message: dict[str, Any],
+        kind: Kind = "message",
+        delivery: str = "",
+        number: int | None = None,
+    ) -> None:
         self.message = message
         self.kind = kind
         self.delivery = delivery
+        self.number = number
         self.added = False
         self.tokens = estimate_message(message)
         self.opens = message["role"] == "user" and not is_results(message)
@@ -43,6 +51,8 @@ class Entry:
             out = {**out, "kind": self.kind}
         if self.delivery:
             out = {**out, "delivery": self.delivery}
+        if self.number is not None:
+            out = {**out, "number": self.number}
         return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
 
     @classmethod
@@ -50,7 +60,12 @@ class Entry:
         """The entries of a log, parsed in one go: a thread has hundreds of small ones."""
         messages = json.loads(b"[" + b",".join(stored) + b"]")
         return [
-            cls(message, message.pop("kind", "message"), message.pop("delivery", ""))
+            cls(
+                message,
+                message.pop("kind", "message"),
+                message.pop("delivery", ""),
+                message.pop("number", None),
+            )
             for message in messages
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from flowrt.memory.agent_memory import working_key
+from flowrt.memory.agent_memory import drop_context, working_key
 from flowrt.storage.agents.protocol import AgentStore, Removed
 from flowrt.storage.tiers import Space
 
@@ -29,7 +29,8 @@ async def forget_user(
     agent: str | None = None,
     dry_run: bool = False,
 ) -> Forgotten:
-    """Remove working contexts, threads, turns, facts and vectors of a user, of one agent or all.
+    """Remove working contexts with their archives, threads, turns, facts and vectors of a user, of
+    one agent or all.
 
     The contexts go first: they are found by their threads, so a crash in between leaves nothing
     that a second call does not find. And the record goes last, because with it a store scrubs its
@@ -40,11 +41,11 @@ async def forget_user(
     contexts = 0
     for name in await record.agents(service) if agent is None else [agent]:
         for thread in await _threads(record, service, name, user):
-            key = working_key(name, thread)
             if dry_run:
-                contexts += await space.read_log(key, entries=False) is not None
+                log = await space.read_log(working_key(name, thread), entries=False)
+                contexts += log is not None
             else:
-                contexts += await space.delete(key)
+                contexts += await drop_context(space, name, thread)
     removed = await record.forget_user(service, user, agent=agent, dry_run=dry_run)
     return Forgotten(removed, contexts)
 

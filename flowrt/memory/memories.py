@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from flowrt.errors import CallError, ModelError, StoreError
 from flowrt.observe.log import get_logger
@@ -27,6 +27,13 @@ once for the persistent and once for the volatile tier, when an agent first reme
 
 
 _log = get_logger("flowrt.memory")
+
+
+@runtime_checkable
+class Sealing(Protocol):
+    """A memory that hands on sealed texts only, which nothing behind it can read or embed."""
+
+    seals: Literal[True]
 
 
 class Memories:
@@ -70,10 +77,24 @@ class Memories:
             memory: AgentMemory = StoredAgentMemory(
                 self._storage,
                 volatile=volatile,
-                recall=partial(self._recall, volatile, self.embeds) if self.embeds else None,
+                recall=partial(self._recall, volatile),
+                learns=self.embeds is not None,
             )
             self._made[volatile] = self._make(self._url, memory) if self._make else memory
         return self._made[volatile]
+
+    def check(self) -> None:
+        """Raise `CallError` where memory is to be searched by meaning and its texts are sealed.
+
+        Vectors of what was sealed say nothing; those of the clear text, kept beside it, would tell
+        whoever has the storage what it is about.
+        """
+        if self._make and self.embeds and isinstance(self.of(), Sealing):
+            raise CallError(
+                f"FLOWRT_MEMORY={self._url} seals what is remembered, so FLOWRT_EMBEDDINGS cannot "
+                "embed it; leave FLOWRT_EMBEDDINGS out to search by what the memory itself offers, "
+                "or remember in the service's own storage"
+            )
 
     async def renew(self, service: str) -> None:
         """Make vectors anew where those that are stored are of another model or size.
@@ -83,18 +104,19 @@ class Memories:
         if self.embeds is None:
             return
         try:
-            await self._recall(False, self.embeds).renew(service)
+            await self._recall(False).renew(service)
         except (ModelError, StoreError) as error:
             _log.warning("memory could not be embedded anew", error=str(error))
 
-    def _recall(self, volatile: bool, embeds: EmbeddingModel) -> Recall:
+    def _recall(self, volatile: bool) -> Recall:
         """What searches a tier: one, so that what was embedded anew is not indexed again."""
         if volatile not in self._recalls:
             from flowrt.memory.search.meaning import Embedder
             from flowrt.memory.search.recall import Recall
 
             record = self._storage.agents(volatile=volatile)
-            self._recalls[volatile] = Recall(record, Embedder(embeds), spawn=self.spawn)
+            embedder = Embedder(self.embeds) if self.embeds else None
+            self._recalls[volatile] = Recall(record, embedder, spawn=self.spawn)
         return self._recalls[volatile]
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from flowrt.errors import CallError
-from flowrt.memory.agent_memory import working_key
+from flowrt.memory.agent_memory import archive_key, frame_key, working_key
 from flowrt.memory.archive import (
     Archive,
     Conversation,
@@ -16,6 +16,7 @@ from flowrt.memory.archive import (
     ThreadFile,
     TurnLine,
     UserFile,
+    stored,
 )
 from flowrt.memory.transcript import PREFIX
 from flowrt.storage.agents.protocol import AgentStore, Dated, NewTurn, Person, Place, Turn
@@ -31,6 +32,15 @@ class Restored:
     contexts: int = 0
     facts: int = 0
     kept: int = 0
+
+    def __add__(self, other: Restored) -> Restored:
+        return Restored(
+            self.threads + other.threads,
+            self.turns + other.turns,
+            self.contexts + other.contexts,
+            self.facts + other.facts,
+            self.kept + other.kept,
+        )
 
 
 class _Instant:
@@ -71,7 +81,11 @@ class Restorer:
     async def restore(self, archive: Archive) -> Restored:
         """Add what is missing. A thread or fact that is there in part, as an import leaves it that
         was cut off, is completed; one that went its own way stays as it is."""
-        threads = [(each.thread, each.turns) for each in archive.conversations if each.thread]
+        for frame in archive.frames:
+            key = frame_key(frame.agent, frame.name)
+            if await self._space.get(key) is None:
+                await self._space.set(key, stored(frame.frame))
+        threads = [(each.thread, each) for each in archive.conversations if each.thread]
         worked_on = await self._turns(sorted(threads, key=lambda each: each[0].created))
         for user in archive.users:
             await self._facts(user)
@@ -82,12 +96,12 @@ class Restorer:
             await self._dated.touch(self._place(thread))
         return self._done
 
-    async def _turns(self, threads: list[tuple[ThreadFile, list[TurnLine]]]) -> list[ThreadFile]:
+    async def _turns(self, threads: list[tuple[ThreadFile, Conversation]]) -> list[ThreadFile]:
         """Record turns in the order in which they were said, over all threads; the threads that
         something was added to."""
         missing: list[tuple[ThreadFile, list[TurnLine]]] = []
-        for thread, turns in threads:
-            lacking = await self._begin(thread, turns)
+        for thread, conversation in threads:
+            lacking = await self._begin(thread, conversation)
             if lacking is None:
                 self._done.kept += 1
             else:
@@ -102,18 +116,26 @@ class Restorer:
                 await self._dated.set_title(self._place(thread), thread.title)
         return [thread for thread, _ in missing]
 
-    async def _begin(self, thread: ThreadFile, turns: list[TurnLine]) -> list[TurnLine] | None:
+    async def _begin(self, thread: ThreadFile, conversation: Conversation) -> list[TurnLine] | None:
         """Have the thread; the turns it lacks. None where it is whole, or another one."""
-        place = self._place(thread)
+        place, turns = self._place(thread), conversation.turns
         anybodys = place._replace(user="")
         if await self._record.thread(anybodys) is None:
+            await self._archived(thread, conversation)
             self._now.at = thread.created
             await self._dated.touch(place)
             self._done.threads += 1
             return turns
         known = [(each.role, each.text) async for each in _turns_of(self._record, anybodys)]
-        lacking = _rest(known, [(each.role, each.text) for each in turns])
-        return turns[len(known) :] if lacking else None
+        said = [(each.role, each.text) for each in turns]
+        if known == said[: len(known)]:
+            await self._archived(thread, conversation)
+        return turns[len(known) :] if _rest(known, said) else None
+
+    async def _archived(self, thread: ThreadFile, conversation: Conversation) -> None:
+        key = archive_key(thread.agent, thread.thread)
+        if conversation.archived and await self._space.read_log(key, entries=False) is None:
+            await self._space.append(key, [stored(each) for each in conversation.archived])
 
     async def _facts(self, user: UserFile) -> None:
         """Earlier values first, then the newest ones in the order in which they came to be."""

@@ -6,19 +6,19 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from flowrt.connectors.http import HttpConnector
+from flowrt.connectors.http_answer import SOON
 from flowrt.engine.site import Refusal
 from flowrt.engine.source import LISTENERS, Deliver, Source, SourceSite
+from flowrt.observe.flood import Trickle
 from flowrt.observe.log import get_logger
 from flowrt.sources.http_gate import Gate
-from flowrt.sources.http_request import Gone, Reader, Refused, read_body
+from flowrt.sources.http_request import Gone, Reader, Refused, Stopped, read_body
 from flowrt.sources.http_settings import HttpSourceSettings
 from flowrt.sources.http_sse import Streaming
 from flowrt.sources.http_turn import Turn
 
 if TYPE_CHECKING:
     from flowrt.engine.run import Runtime
-
-SOON, CLOSE = (b"retry-after", b"1"), (b"connection", b"close")
 
 
 class Http(Source[HttpSourceSettings]):
@@ -47,7 +47,8 @@ class Http(Source[HttpSourceSettings]):
         self.connector = site.connector
         self.path = self.connector.settings.base_path + settings.path
         self.methods: tuple[str, ...] = tuple(settings.methods)
-        self._log = get_logger(f"flowrt.sources.{site.flow}")
+        # Requests that fail cost their sender nothing: ten thousand of them are not as many lines.
+        self._log = Trickle(get_logger(f"flowrt.sources.{site.flow}"))
         self._reader = Reader(settings)
         timeout = settings.timeout
         self._limit = self.connector.settings.request_timeout if timeout is None else timeout
@@ -64,13 +65,14 @@ class Http(Source[HttpSourceSettings]):
     async def start(self, deliver: Deliver, runtime: Runtime) -> None:
         gate = Gate(self.site.workers or LISTENERS, self.site.buffer, self._log)
         self._open = (deliver, runtime, gate)
-        await self.connector.serve()
+        self.connector.serve()
 
     async def stop(self) -> None:
         if self._open is not None:
             self._open[2].close()
         self._open = None
         await self._streaming.close_idle()
+        self._log.flush()
 
     @property
     def waiting(self) -> int:
@@ -79,6 +81,7 @@ class Http(Source[HttpSourceSettings]):
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
+        data = None
         try:
             self._admitting()
             data = await read_body(
@@ -86,6 +89,7 @@ class Http(Source[HttpSourceSettings]):
                 receive,
                 self.settings.max_body_bytes,
                 self.connector.settings.read_timeout,
+                self.connector.slow,
             )
             turn = Turn(self._reader.message(scope, data), self.site.flow, self._limit, self._log)
             # Asked again: the body of a slow client has taken its time, and no place.
@@ -93,6 +97,9 @@ class Http(Source[HttpSourceSettings]):
             gate.enter()
         except Refused as refused:
             await refused.answer.send(send)
+            return
+        except Stopped:
+            await self.connector.answer_late(scope, data, receive, send)
             return
         except Gone:
             return
@@ -107,10 +114,9 @@ class Http(Source[HttpSourceSettings]):
         await turn.answer(self.settings.response_headers).send(send)
 
     def _admitting(self) -> tuple[Deliver, Runtime, Gate]:
-        """What works on requests. Raises `Refused` where none is taken now."""
+        """What works on requests. Raises `Stopped`, and `Refused` where it is full."""
         if self._open is None:
-            self.connector.late.note(path=self.path)
-            raise Refused(503, "the service is shutting down", SOON, CLOSE)
+            raise Stopped
         if self._open[2].full() or (self._streams and self._streaming.full()):
             raise Refused(503, "the service is busy", SOON)
         return self._open

@@ -10,7 +10,10 @@ from urllib.parse import parse_qsl
 from flowrt.connectors.http_answer import Answer, refusal
 from flowrt.expr.multipart import decode_parts
 from flowrt.message import Message, clean, clean_text
+from flowrt.observe.flood import Flood
 from flowrt.sources.http_settings import HttpSourceSettings
+
+Headers = list[tuple[bytes, bytes]]
 
 MOST_QUERY = 1000
 """Fields of a query string."""
@@ -30,14 +33,18 @@ class Refused(Exception):
         return refusal(self.status, str(self), *self.headers)
 
 
+class Stopped(Exception):
+    """A request to a source that works on none any more."""
+
+
 class Gone(Exception):
     """The client left before its request was whole."""
 
 
-async def read_body(scope: Any, receive: Any, most: int, patience: float) -> bytes:
+async def read_body(scope: Any, receive: Any, most: int, patience: float, slow: Flood) -> bytes:
     """The body, of `most` bytes, all of it within `patience` seconds (0: for ever).
 
-    Raises `Refused` and `Gone`.
+    One that takes longer is counted in `slow`. Raises `Refused` and `Gone`.
     """
     too_large = Refused(413, f"the body has more than {most} bytes")
     for name, value in scope["headers"]:
@@ -56,6 +63,7 @@ async def read_body(scope: Any, receive: Any, most: int, patience: float) -> byt
                 if not event.get("more_body"):
                     return bytes(body)
     except TimeoutError:
+        slow.note(path=scope["path"], seconds=patience)
         raise Refused(408, f"the body did not come within {patience:g}s") from None
 
 
@@ -71,7 +79,7 @@ class Reader:
     def message(self, scope: Any, data: bytes) -> Message:
         """The message of a request. Raises `Refused` with 400 for a body that cannot be read."""
         headers = scope["headers"]
-        content_type = clean_text(_header(headers, b"content-type"))
+        content_type = clean_text(header(headers, b"content-type"))
         variables: dict[str, Any] = {
             "method": scope["method"],
             "query": _query(scope["query_string"]),
@@ -79,12 +87,12 @@ class Reader:
         for name, value in scope.get("path_params", {}).items():
             variables[name] = clean_text(value)
         for name, key in self._headers:
-            variables[name] = clean_text(_header(headers, key))
+            variables[name] = clean_text(header(headers, key))
         if self._settings.raw_body_var:
             variables[self._settings.raw_body_var] = _text(data)
         message = Message(None, variables)
         if self._correlation is not None:
-            message.correlation_id = clean_text(_header(headers, self._correlation))
+            message.correlation_id = clean_text(header(headers, self._correlation))
         message.body, message.raw = self._body(data, content_type)
         return message
 
@@ -103,7 +111,8 @@ class Reader:
         return (read_json(data) if data else None), False
 
 
-def _header(headers: list[tuple[bytes, bytes]], name: bytes) -> str:
+def header(headers: Headers, name: bytes) -> str:
+    """The value of a header; of one that comes several times, all of them."""
     found = [value for key, value in headers if key == name]
     return b", ".join(found).decode("latin-1") if found else ""
 

@@ -6,7 +6,6 @@ from flowrt.clock import Clock
 from flowrt.errors import StoreError, StoreUnavailable, VersionConflict
 from flowrt.observe.log import Logger
 from flowrt.slack.post import Post
-from flowrt.sources.http_request import Refused
 from flowrt.storage.tiers import Space
 
 POST_TTL = 48 * 3600.0
@@ -14,6 +13,10 @@ POST_TTL = 48 * 3600.0
 THREAD_TTL = 90 * 24 * 3600.0
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds between attempts to mark a post while the store is away."""
+
+
+class NotTaken(Exception):
+    """An event that cannot be taken now: Slack is to send it again."""
 
 
 class Ledger:
@@ -25,7 +28,7 @@ class Ledger:
         self._log = log
 
     async def seen(self, post: Post) -> bool:
-        """Whether a run for this post has begun. Raises `Refused`: Slack is to send it again."""
+        """Whether a run for this post has begun. Raises `NotTaken`."""
         return await self._read(f"slack/posts/{post.key}") is not None
 
     async def claim(self, key: str, token: str) -> bool:
@@ -51,25 +54,25 @@ class Ledger:
         return True
 
     async def follow(self, post: Post) -> None:
-        """Take part in the thread of a post from now on. Raises `Refused`."""
+        """Take part in the thread of a post from now on. Raises `NotTaken`."""
         try:
             await self._space.set(_thread("threads", post), True, ttl=THREAD_TTL)
         except StoreError as error:
             raise self.later(error) from error
 
     async def followed(self, post: Post) -> bool:
-        """Whether it takes part in the thread of a post. Raises `Refused`."""
+        """Whether it takes part in the thread of a post. Raises `NotTaken`."""
         return await self._read(_thread("threads", post)) is not None
 
     async def person_spoke(self, post: Post) -> None:
-        """Let other bots begin anew in the thread of a post. Raises `Refused`."""
+        """Let other bots begin anew in the thread of a post. Raises `NotTaken`."""
         try:
             await self._space.delete(_thread("bots", post))
         except StoreError as error:
             raise self.later(error) from error
 
     async def bot_turn(self, post: Post, most: int) -> bool:
-        """Count a turn of another bot; False where it has had `most`. Raises `Refused`."""
+        """Count a turn of another bot; False where it has had `most`. Raises `NotTaken`."""
         key = _thread("bots", post)
         while True:
             try:
@@ -91,10 +94,10 @@ class Ledger:
         except StoreError as error:
             raise self.later(error) from error
 
-    def later(self, error: StoreError) -> Refused:
-        """What a request is told that the store could not be asked for."""
+    def later(self, error: StoreError) -> NotTaken:
+        """What Slack is told where the store could not be asked."""
         self._log.error("a slack post was sent back: the store failed", error=str(error))
-        return Refused(503, "the service cannot reach its store", (b"retry-after", b"1"))
+        return NotTaken("the service cannot reach its store")
 
 
 def _thread(kind: str, post: Post) -> str:

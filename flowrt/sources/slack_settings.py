@@ -17,24 +17,16 @@ def _path(path: str) -> str:
     return path
 
 
-def _mode(mode: str) -> str:
-    if mode == "socket":
-        raise PydanticCustomError(
-            "mode",
-            "Socket Mode is not built yet; leave `mode` out and give the app's Event "
-            "Subscriptions the URL of the path",
-        )
-    return mode
-
-
 class SlackSourceSettings(Settings):
     """Settings of the source `slack`."""
 
-    mode: Annotated[Literal["events", "socket"], AfterValidator(_mode)] = Field(
-        default="events", description="`events`: Slack sends requests (Events API)."
+    mode: Literal["events", "socket"] = Field(
+        default="events",
+        description="`events`: Slack sends requests (Events API); `socket`: the service opens a "
+        "connection to Slack, with the connector's `appToken` (Socket Mode).",
     )
     path: Annotated[str, AfterValidator(_path)] = Field(
-        default="/slack/events", description="Where Slack sends them."
+        default="/slack/events", description="Where Slack sends requests."
     )
     http: str | None = Field(
         default=None, min_length=1, description="The `http` connector, where there are several."

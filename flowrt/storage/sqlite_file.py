@@ -17,6 +17,13 @@ from flowrt.storage.sqlite_schema import PAGE_BYTES, migrate, purge, scrub_is_du
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's transaction before it fails."""
 
+REWRITE_RATE = 20e6
+"""Bytes of a file that are rewritten in a second, at the least: half of the slowest measured.
+
+Waiting `BUSY_SECONDS` whatever the size, the other processes on a file of 700 MB failed while one
+of them forgot somebody.
+"""
+
 _CHECKPOINT_PAUSE = 0.02
 _LOG_PAGES = 4000
 _PURGED_AT_START = 1000
@@ -53,7 +60,7 @@ class SqliteFile:
 
     def connect(self) -> sqlite3.Connection:
         """A connection; its owner begins and ends transactions."""
-        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        db = sqlite3.connect(self.path, timeout=self._patience(), isolation_level=None)
         try:
             db.execute("PRAGMA synchronous = NORMAL")
             # What is removed or replaced is overwritten with zeros in the pages it was in.
@@ -63,11 +70,17 @@ class SqliteFile:
             raise
         return db
 
-    def check(self) -> None:
-        """Raise `StoreUnavailable` where the file is gone.
+    def begin(self, db: sqlite3.Connection, how: str) -> None:
+        """Begin a transaction, once another process's has ended.
 
-        SQLite would go on writing into a file that was removed, and all of it would be lost.
+        Raises `StoreUnavailable` where the file is gone: SQLite would go on writing into a file
+        that was removed, and all of it would be lost.
         """
+        self._check()
+        db.execute(f"PRAGMA busy_timeout = {self._patience() * 1000:.0f}")
+        db.execute(how)
+
+    def _check(self) -> None:
         try:
             same = self._identify() == self._identity
         except OSError:
@@ -81,11 +94,17 @@ class SqliteFile:
     def scrub(self, db: sqlite3.Connection) -> None:
         """Rewrite the file and empty the log, so that they hold nothing but what is stored.
 
-        `secure_delete` alone does not: where SQLite moves rows from page to page, copies of them
-        stay behind, and outlive the rows. Raises `StoreUnavailable` where another process reads on.
+        `secure_delete` alone does not. It overwrites rows where they are, and pages that become
+        free; but where SQLite spreads rows over neighbouring pages anew, it copies them and leaves
+        what was there in the unused middle of a page, with rows that are removed later. No pragma
+        cleans that: `incremental_vacuum` moves pages as they are, an emptied log only keeps its
+        own copies from staying. The pages could be overwritten without SQLite, but a process that
+        opens and closes the file for it drops the locks that its own connections hold. Raises
+        `StoreUnavailable` where another process reads on.
         """
         db.execute("VACUUM")
-        until = time.monotonic() + BUSY_SECONDS
+        patience = self._patience()
+        until = time.monotonic() + patience
         while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() < until:
                 # SQLite waits for readers, and not for somebody else's checkpoint: two processes
@@ -94,7 +113,7 @@ class SqliteFile:
                 continue
             raise StoreUnavailable(
                 f"storage {self.url}: removed, but it may still be readable in {self.path}-wal: "
-                f"another process has been reading for {BUSY_SECONDS:.0f} s; remove it once more"
+                f"another process has been reading for {patience:.0f} s; remove it once more"
             )
         db.execute("UPDATE counter SET scrub = 0")
 
@@ -103,7 +122,7 @@ class SqliteFile:
         if is_busy(error):
             return StoreUnavailable(
                 f"storage {self.url} is locked: another process has been writing to it "
-                f"for {BUSY_SECONDS:.0f} s"
+                f"for {self._patience():.0f} s"
             )
         return StoreError(f"storage {self.url} failed: {error}")
 
@@ -126,6 +145,13 @@ class SqliteFile:
             # Best effort: another process that reads on must not keep this one from starting.
             with contextlib.suppress(StoreUnavailable):
                 self.scrub(db)
+
+    def _patience(self) -> float:
+        """Seconds that are waited for another process: what one removes rewrites the file."""
+        size = 0
+        with contextlib.suppress(FileNotFoundError):
+            size = self.path.stat().st_size
+        return BUSY_SECONDS + size / REWRITE_RATE
 
     def _identify(self) -> tuple[int, int]:
         found = self.path.stat()

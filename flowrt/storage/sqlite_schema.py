@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flowrt.errors import StoreError
-from flowrt.storage.agents.sqlite_schema import m002_agents
+from flowrt.storage.agents.sqlite_schema import m002_agents, m003_parts
 from flowrt.storage.encoding import LOG
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def m001_initial(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE entries (id INTEGER PRIMARY KEY, data BLOB NOT NULL)")
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [m001_initial, m002_agents]
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [m001_initial, m002_agents, m003_parts]
 
 
 def migrate(db: sqlite3.Connection) -> None:

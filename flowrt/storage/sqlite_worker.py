@@ -118,7 +118,6 @@ class Worker:
 
     def _execute(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
         try:
-            self._file.check()
             return self._transact(db, jobs)
         except Exception as error:  # noqa: BLE001 - goes to whoever asked for the work
             # Locked by another process: trying each work alone would only wait again.
@@ -127,7 +126,7 @@ class Worker:
         return [self._execute(db, [job])[0] for job in jobs]
 
     def _transact(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[Any]:
-        db.execute(self._begin)
+        self._file.begin(db, self._begin)
         try:
             results = [_attempt(db, job) for job in jobs]
             if any(job.scrub for job in jobs):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from flowrt.storage.mail.protocol import Mail
 
 DEFAULT_URL = "sqlite:.flowrt/state.db"
+OPENING_SECONDS = 1.0
+"""How long a store that is being opened may take when it is closed."""
 NAMESPACES = ("user", "system", "user_volatile", "system_volatile")
 
 
@@ -125,6 +127,11 @@ class Storage:
         """Where the persistent store is, password masked."""
         return self._persistent.url
 
+    @property
+    def volatile_is_shared(self) -> bool:
+        """Whether other processes have the volatile tier too: it is not in this one's memory."""
+        return not self._volatile.url.startswith("memory:")
+
     async def open(self) -> None:
         """Open both now rather than on first use, so that a missing store is found at the start."""
         await self._persistent.store()
@@ -149,6 +156,12 @@ class Turns:
         """How many hold the lock or want it."""
 
 
+def _looked_at(opening: asyncio.Task[None]) -> None:
+    """Note how it ended: those who waited may have left, and asyncio would print a traceback."""
+    if not opening.cancelled():
+        opening.exception()
+
+
 class Tier:
     """A store that opens once, on first use."""
 
@@ -163,6 +176,7 @@ class Tier:
         if not self._opened:
             if self._opening is None:
                 self._opening = asyncio.create_task(self._open(), name="open a store")
+                self._opening.add_done_callback(_looked_at)
             # Shielded: the first caller's cancellation must not fail the others who wait.
             await asyncio.shield(self._opening)
         return self._store
@@ -204,8 +218,12 @@ class Tier:
 
     async def close(self) -> None:
         """Close the store where it was opened; it may be opened again."""
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
+        if (opening := self._opening) is not None:
+            _, late = await asyncio.wait([opening], timeout=OPENING_SECONDS)
+            if late:
+                # A store that does not answer would hold up the end of the service.
+                opening.cancel()
+                await asyncio.wait([opening])
         if self._opened:
             self._opened = False
             await self._store.close()

@@ -297,7 +297,8 @@ def _error(refused: Refused) -> dict[str, Any]:
 
 
 def _encode(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
+    # Half a character can only be escaped.
+    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _event(data: bytes) -> bytes:

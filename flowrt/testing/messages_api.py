@@ -218,7 +218,8 @@ def _error(status: int, text: str) -> dict[str, str]:
 
 
 def _encode(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
+    # Half a character can only be escaped.
+    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _event(event: dict[str, Any]) -> bytes:

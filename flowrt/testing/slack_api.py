@@ -1,4 +1,4 @@
-"""A fake of Slack's Web API: a real HTTP server that keeps what was posted."""
+"""A fake of Slack: a real HTTP server that keeps what was posted, and Socket Mode."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from urllib.parse import parse_qsl
 from flowrt.testing.loopback import Answer, Call, LoopbackServer
 from flowrt.testing.replies import Gate
 from flowrt.testing.slack_events import BOT_ID, BOT_USER, TEAM
+from flowrt.testing.slack_sockets import FakeSockets
 
 TOKEN = "xoxb-a-bot-token"  # noqa: S105 - the fake's own
+APP_TOKEN = "xapp-an-app-token"  # noqa: S105 - the fake's own
+OPEN_SOCKET = "apps.connections.open"
 LONGEST = 4000
 _MENTION = re.compile(r"<(@[UW]\w+|!\w+(?:\^\w+)?)(?:\|[^>]*)?>")
 
@@ -56,12 +59,19 @@ class FakeSlackAPI:
 
     `base_url` is for `apiBaseURL`, `posts` are the messages that the app has posted, `calls` the
     calls in order, `refused` the errors that no script asked for. `users` are user objects by id.
+    `sockets` are the connections of Socket Mode, which `app_token` opens.
     """
 
     def __init__(
-        self, *, token: str = TOKEN, users: dict[str, dict[str, Any]] | None = None
+        self,
+        *,
+        token: str = TOKEN,
+        app_token: str = APP_TOKEN,
+        users: dict[str, dict[str, Any]] | None = None,
     ) -> None:
         self.token = token
+        self.app_token = app_token
+        self.sockets = FakeSockets()
         self.users = users or {}
         self.base_url = ""
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -72,6 +82,7 @@ class FakeSlackAPI:
         self._server: LoopbackServer | None = None
         self._methods: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "auth.test": self._auth_test,
+            OPEN_SOCKET: lambda _: {},
             "chat.postMessage": self._post_message,
             "chat.update": self._update,
             "reactions.add": self._add_reaction,
@@ -130,19 +141,27 @@ class FakeSlackAPI:
             body: dict[str, Any] = {"ok": False, "error": word}
         else:
             body = self._answer(method, call, arguments)
+            if method == OPEN_SOCKET and body["ok"]:
+                body["url"] = await self.sockets.url()
         part = json.dumps(body).encode()
         return Answer(scripted.status, [part], scripted.headers, hold=scripted.hold)
 
     def _answer(self, method: str, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            if call.headers.get("authorization") != f"Bearer {self.token}":
-                raise _SlackError("invalid_auth")
+            self._authorize(method, call.headers.get("authorization", ""))
             if method not in self._methods:
                 raise _SlackError("unknown_method")
             return {"ok": True, **self._methods[method](arguments)}
         except _SlackError as error:
             self.refused.append(f"{method}: {error}")
             return {"ok": False, "error": str(error)}
+
+    def _authorize(self, method: str, authorization: str) -> None:
+        token = authorization.removeprefix("Bearer ")
+        if token not in (self.token, self.app_token):
+            raise _SlackError("invalid_auth")
+        if (token == self.app_token) != (method == OPEN_SOCKET):
+            raise _SlackError("not_allowed_token_type")
 
     def _auth_test(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"user_id": BOT_USER, "bot_id": BOT_ID, "team_id": TEAM, "user": "bot"}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -46,7 +47,8 @@ class Seal:
 
     def __init__(self, context: Context) -> None:
         try:
-            self._cipher = AESGCM(base64.b64decode(context["key"], validate=True))
+            self._key = base64.b64decode(context["key"], validate=True)
+            self._cipher = AESGCM(self._key)
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
             # Not the value: it may be half of a key.
             raise StoreError(
@@ -65,6 +67,10 @@ class Seal:
         except InvalidTag as error:
             raise StoreError("vault: this was sealed with another key") from error
 
+    def name(self, name: str) -> str:
+        """A name that only the key leads to."""
+        return hmac.digest(self._key, name.encode(), "sha256").hex()
+
     def text(self, text: str) -> str:
         """A text, sealed."""
         return base64.b64encode(self.bytes(text.encode())).decode()
@@ -76,6 +82,9 @@ class Seal:
 
 class VaultMemory:
     """An `AgentMemory` whose texts only the key of the call can read."""
+
+    # Says that what is handed on cannot be embedded: flowrt refuses FLOWRT_EMBEDDINGS.
+    seals: Literal[True] = True
 
     def __init__(self, inner: AgentMemory) -> None:
         self._inner = inner
@@ -102,6 +111,25 @@ class VaultMemory:
         return await self._inner.rewrite_working(
             place, sealed, head=head, expect=expect, context=context
         )
+
+    async def archive(self, place: Place, entries: Sequence[bytes], *, context: Context) -> None:
+        seal = Seal(context)
+        sealed = [seal.bytes(entry) for entry in entries]
+        await self._inner.archive(place, sealed, context=context)
+
+    async def archived(self, place: Place, *, context: Context) -> list[bytes]:
+        seal = Seal(context)
+        return [seal.opened(entry) for entry in await self._inner.archived(place, context=context)]
+
+    async def keep_frame(self, place: Place, name: str, frame: bytes, *, context: Context) -> None:
+        seal = Seal(context)
+        # Under each key its own: one that another key sealed could not be read.
+        await self._inner.keep_frame(place, seal.name(name), seal.bytes(frame), context=context)
+
+    async def frame(self, place: Place, name: str, *, context: Context) -> bytes | None:
+        seal = Seal(context)
+        sealed = await self._inner.frame(place, seal.name(name), context=context)
+        return seal.opened(sealed) if sealed is not None else None
 
     async def append_turns(
         self, place: Place, turns: Sequence[NewTurn], *, context: Context

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowrt.memory.memories import Memories
 from flowrt.service import Service
-from flowrt.storage.agents.protocol import Fact, Person, Place, ThreadInfo, Turn
+from flowrt.storage.agents.protocol import Fact, NewTurn, Person, Place, ThreadInfo, Turn
 from flowrt.storage.tiers import Storage
 from tests.services import agent
 
@@ -47,6 +47,17 @@ class Kept:
     async def turns(self, thread: str = "t", *, volatile: bool = False) -> list[Turn]:
         memory = self._memories.of(volatile)
         return (await memory.turns(Place("test", AGENT, thread), context={})).items
+
+    async def record(
+        self, text: str, thread: str = "t", *, attrs: dict[str, Any] | None = None
+    ) -> None:
+        """Record a turn of a user that no run asked."""
+        turn = NewTurn("user", text, attrs=attrs or {})
+        await self._memories.of().append_turns(Place("test", AGENT, thread), [turn], context={})
+
+    async def archived(self, thread: str = "t", *, volatile: bool = False) -> list[bytes]:
+        memory = self._memories.of(volatile)
+        return await memory.archived(Place("test", AGENT, thread), context={})
 
     async def said(self, thread: str = "t") -> list[tuple[str, str]]:
         return [(turn.role, turn.text) for turn in await self.turns(thread)]

@@ -38,6 +38,7 @@ async def test_what_was_said_is_found_by_its_meaning(api: FakeMessagesAPI, tmp_p
 async def test_vectors_of_another_model_are_made_anew_when_a_service_starts(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:
+    """FB-66."""
     api.add("Noted.")
     document = remembering(api.base_url, userMemory=True)
     document["connectors"].append(

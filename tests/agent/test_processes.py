@@ -148,6 +148,35 @@ async def test_messages_from_three_processes_are_all_on_the_record_each_with_its
     assert questions == [entry["content"][0]["text"] for entry in working[::4]]
 
 
+async def test_agents_of_four_processes_keep_turns_notes_and_contexts_at_once(
+    tmp_path: Path, storage: str
+) -> None:
+    """FB-48: writes wait for each other, none fails, and reads go on meanwhile."""
+    document = scripted(agentId=AGENT, userId='"ann"', userMemory=True)
+    calls = document["connectors"][0]["settings"]["replies"][0]["toolCalls"]
+    calls += [
+        {"name": "remember", "input": {"name": f"n{number}", "value": "v" * 2000}}
+        for number in range(3)
+    ]
+    config = tmp_path / "noting.yaml"
+    config.write_text(yaml.safe_dump(document), encoding="utf-8")
+    threads = [f"locked-{number}" for number in range(4)]
+    running = [start(config, storage, thread, 10, "together") for thread in threads]
+    kept = Kept.at(storage)
+    while any(process.poll() is None for process in running):
+        for thread in threads:
+            read = [turn.seq for turn in await kept.turns(thread)]
+            assert list(range(1, len(read) + 1)) == read
+    facts = await kept.facts()
+    await kept.close()
+    assert [0] * 4 == [process.returncode for process in running]
+    assert ["n0", "n1", "n2"] == sorted(fact.name for fact in facts)
+    for process, thread in zip(running, threads, strict=True):
+        said = process.communicate()[0].splitlines()
+        assert 10 == len(said)
+        assert sorted(said) == sorted(questions_of(await recorded(storage, thread)))
+
+
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_killed_process_loses_nothing_of_the_record_that_was_acknowledged(
     remembering_config: Path, storage: str, seed: int

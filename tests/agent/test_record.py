@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flowrt.message import Outcome
+from flowrt.storage.agents.protocol import Turn
 from flowrt.testing import FakeMessagesAPI, FakeReply, Gate
 from tests.agent.conftest import Hold
 from tests.agent.remembering import Kept, remembering, say
@@ -21,6 +22,11 @@ TOOL = FakeReply(tool_calls=[{"name": "echo", "input": {"x": "y" * 400}}])
 @pytest.fixture(params=["memory", "sqlite"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory:" if request.param == "memory" else f"sqlite:{tmp_path}/state.db"
+
+
+def noted(turn: Turn) -> dict[str, Any]:
+    """What the record notes of a turn, but for the requests."""
+    return {name: value for name, value in turn.attrs.items() if name != "shown"}
 
 
 async def test_an_agent_remembers_and_its_record_has_what_was_said(
@@ -43,7 +49,7 @@ async def test_an_agent_remembers_and_its_record_has_what_was_said(
         (3, "user", "What is my name?"),
         (4, "assistant", "Sam."),
     ] == [(turn.seq, turn.role, turn.text) for turn in turns]
-    assert [{"iterations": 1}] * 4 == [turn.attrs for turn in turns]
+    assert [{"iterations": 1}] * 4 == [noted(turn) for turn in turns]
     assert thread is not None
     assert ("ann", 4, "My name is Sam.") == (thread.user, thread.turns, thread.title)
 
@@ -88,7 +94,7 @@ async def test_a_question_without_an_answer_is_recorded_alone_and_marked(
         await service.invoke("chat", say("why?"))
         turns = await Kept.of(service).turns()
     assert [("user", "why?")] == [(turn.role, turn.text) for turn in turns]
-    assert {"iterations": iterations, "unanswered": True, "stopReason": reason} == turns[0].attrs
+    assert {"iterations": iterations, "unanswered": True, "stopReason": reason} == noted(turns[0])
 
 
 async def test_a_question_whose_model_call_fails_is_recorded_and_leaves_the_context_alone(
@@ -104,7 +110,7 @@ async def test_a_question_whose_model_call_fails_is_recorded_and_leaves_the_cont
     assert [("user", "why?"), ("user", "again"), ("assistant", "Fine.")] == [
         (turn.role, turn.text) for turn in turns
     ]
-    assert {"unanswered": True, "stopReason": "failed"} == turns[0].attrs
+    assert {"unanswered": True, "stopReason": "failed"} == noted(turns[0])
     assert [["again"]] == [texts(m) for m in api.requests[-1].messages]
 
 
@@ -123,7 +129,7 @@ async def test_a_run_that_is_cancelled_leaves_its_question_on_the_record(
         await service.invoke("chat", say("b"))
         turns = await Kept.of(service).turns()
     assert ["a", "b", "Fine."] == [turn.text for turn in turns]
-    assert {"unanswered": True, "stopReason": "cancelled"} == turns[0].attrs
+    assert {"unanswered": True, "stopReason": "cancelled"} == noted(turns[0])
 
 
 async def test_a_stopped_run_is_recorded_with_the_reason_and_without_an_answer(

@@ -56,6 +56,7 @@ def tool(name: str, *chain: dict[str, Any]) -> dict[str, Any]:
 def test_a_setting_that_cannot_work_is_a_load_error(
     tmp_path: Path, settings: dict[str, Any], text: str
 ) -> None:
+    """FB-20 and FB-29: the names that the API refuses, and budgets without a meaning."""
     with pytest.raises(
         ConfigError, match=r"service\.yaml:\d+:\d+ flows\.chat\.process\[0\]"
     ) as found:

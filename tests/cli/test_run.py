@@ -187,7 +187,6 @@ def test_a_change_is_served_and_one_that_does_not_load_is_not(tmp_path: Path) ->
         assert "first" == get(url).json()
         write(tmp_path, document(route("/", payload('"second"'))))
         running.until("reloaded")
-        url = next(line["url"] for line in reversed(running.lines) if "url" in line)
         assert "second" == get(url).json()
         running.signal(signal.SIGINT)
         assert 0 == running.ended()
@@ -199,15 +198,13 @@ def test_a_change_that_does_not_start_leaves_the_old_service(tmp_path: Path) -> 
         socket.create_server(("127.0.0.1", 0)) as taken,
         Running(tmp_path, "--watch", "--storage", "memory:") as running,
     ):
-        running.serving()
+        url, _ = running.serving()
         content = document(route("/", payload('"second"')))
         port = taken.getsockname()[1]
         content["connectors"] = [{"name": "x", "type": "http", "settings": {"port": port}}]
         write(tmp_path, content)
         told = running.until("the changed service does not start")
         assert "cannot listen on" in told["error"]
-        running.until("serving")
-        url = next(line["url"] for line in reversed(running.lines) if "url" in line)
         assert "first" == get(url).json()
         running.signal()
         assert 0 == running.ended()

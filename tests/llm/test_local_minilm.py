@@ -43,8 +43,8 @@ async def test_vectors_come_in_the_order_of_their_texts() -> None:
     texts = [f"{'very ' * (number % 7)}long day number {number}" for number in range(40)]
     together = await vectors(*texts)
     (alone,) = await vectors(texts[23])
-    # Eight bits round a little differently beside other texts.
-    assert closeness(alone, together[23]) > 0.99
+    # Integers round a little differently beside other texts: the batch has one scale.
+    assert closeness(alone, together[23]) > 0.98
     assert 23 == max(range(40), key=lambda place: closeness(alone, together[place]))
 
 

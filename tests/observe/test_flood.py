@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from flowrt.observe.flood import PERIOD, Flood
+from flowrt.observe.flood import MOST, PERIOD, Flood, Trickle
 from flowrt.observe.log import capture_logs, get_logger
 
 
@@ -40,3 +40,42 @@ async def test_what_comes_within_a_second_is_told_at_its_end() -> None:
     assert [1, 2] == [line["count"] for line in lines]
     flood.flush()
     assert 2 == len(lines)
+
+
+async def test_few_lines_are_written_in_full_and_many_are_counted_by_their_kind() -> None:
+    lines: list[dict[str, Any]] = []
+    capture_logs(lines.append)
+    trickle = Trickle(get_logger("test"))
+    for number in range(1000):
+        trickle.error("failed", number=number)
+    trickle.warning("the second kind")
+    assert [*range(MOST)] == [line["number"] for line in lines if line["event"] == "failed"]
+    assert "the second kind" == lines[-1]["event"]
+    trickle.flush()
+    assert {"of": "failed", "count": 1000 - MOST}.items() <= lines[-1].items()
+    trickle.error("failed", number=-1)
+    assert -1 == lines[-1]["number"]
+
+
+def test_a_service_that_is_started_in_another_event_loop_writes_again() -> None:
+    """A loop that has ended rings no timer any more."""
+    lines: list[dict[str, Any]] = []
+    trickle = Trickle(get_logger("test"))
+
+    async def fail(later: float) -> None:
+        capture_logs(lines.append)
+        loop = asyncio.get_running_loop()
+        now = loop.time() + later
+        loop.time = lambda: now  # type: ignore[method-assign]
+        for _ in range(MOST + 1):
+            trickle.error("failed")
+        trickle_timer_rings = loop.create_future()
+        loop.call_at(now + 2 * PERIOD, trickle_timer_rings.set_result, None)
+        if later:
+            now += 3 * PERIOD
+            await trickle_timer_rings
+
+    asyncio.run(fail(0.0))
+    asyncio.run(fail(3 * PERIOD))
+    assert "more log lines of a kind were left out" == lines[-1]["event"]
+    assert MOST + 2 == lines[-1]["count"]

@@ -22,6 +22,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXZhbHVl"
         ("password: hunter2hunter2", "hunter2hunter2"),
         ("https://hooks.slack.com/services/T0/B0/abcdefgh", "abcdefgh"),
         ("token xoxb-1234567890-abcdef", "xoxb-1234567890-abcdef"),
+        ("token xapp-1-A0-1234567890-abcdef", "xapp-1-A0-1234567890-abcdef"),
         (f"signed {JWT}", JWT),
         ("key sk-ant-api03-abcdefghijklmnop", "sk-ant-api03-abcdefghijklmnop"),
         ("pay sk_live_4eC39HqLyjWDarjtT1", "sk_live_4eC39HqLyjWDarjtT1"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from flowrt.engine import registry
 from flowrt.ids import new_id
+from flowrt.testing import FakeSlackAPI
 from tests.blocks import chains
 from tests.sources import serving
 from tests.sources.gate import Gate
@@ -23,3 +26,11 @@ def carried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "redis":
         url = request.getfixturevalue("redis_url")
         monkeypatch.setattr(serving, "carrier", serving.Carrier(url, f"test {new_id()}"))
+
+
+@pytest.fixture
+def slack() -> Iterator[FakeSlackAPI]:
+    """A fake Slack that has had to refuse nothing."""
+    with FakeSlackAPI() as fake:
+        yield fake
+    assert [] == fake.refused

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 
 from tests.blocks.chains import NOTE, Note, payload
 from tests.sources.gate import GATE, Gate
-from tests.sources.web import Web, route, web
+from tests.sources.malformed import HEAD
+from tests.sources.web import route, web
 
 ECHO = payload("body")
-HEAD = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -179,57 +178,6 @@ async def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
         server = site.service.streams["http"]._server  # type: ignore[attr-defined]
         while server.connections:
             await asyncio.sleep(0.01)
-
-
-def malformed(seed: int) -> bytes:
-    """Something that is nearly a request."""
-    dice = random.Random(seed)
-    whole = HEAD + b'content-type: application/json\r\ncontent-length: 7\r\n\r\n{"a":1}'
-    data = bytearray(whole)
-    for _ in range(dice.randint(1, 12)):
-        if not data:
-            break
-        place = dice.randrange(len(data))
-        match dice.randrange(4):
-            case 0:
-                data[place] = dice.randrange(256)
-            case 1:
-                del data[place : place + dice.randint(1, 9)]
-            case 2:
-                data[place:place] = bytes(dice.randrange(256) for _ in range(9))
-            case _:
-                data = data[: place + 1]
-    return bytes(data)
-
-
-async def _send(site: Web, seed: int) -> bytes:
-    async with site.connection() as (reader, writer):
-        writer.write(malformed(seed))
-        writer.write_eof()
-        try:
-            return await reader.read()
-        except ConnectionError:
-            return b""
-
-
-async def test_a_thousand_malformed_requests_are_answered_or_hung_up_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async with web(tmp_path, route("/", ECHO), connector={"readTimeout": "1s"}) as site:
-        for start in range(0, 1000, 100):
-            answers = await asyncio.gather(*(_send(site, start + n) for n in range(100)))
-            for answer in answers:
-                assert answer[:13] in (b"", *(b"HTTP/1.1 %d " % status for status in KNOWN))
-                assert b"Traceback" not in answer
-        assert {"a": 1} == (await site.post(body={"a": 1})).json()
-    lines = told(capsys)
-    assert {"listening", "requests were no HTTP and answered with 400"} >= {
-        line["event"] for line in lines
-    }
-    assert len(lines) < 30
-
-
-KNOWN = (200, 400, 404, 405, 408, 413)
 
 
 async def test_requests_in_a_pipeline_are_answered_in_order(tmp_path: Path) -> None:

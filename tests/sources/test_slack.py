@@ -172,6 +172,7 @@ def others(events: SlackEvents) -> list[dict[str, Any]]:
 
 
 async def test_own_posts_other_bots_edits_and_deletions_start_nothing(tmp_path: Path) -> None:
+    """FB-76."""
     async with running(tmp_path, respondTo="all") as app:
         for event in others(app.events):
             assert 200 == (await app.send(event)).status_code
@@ -182,6 +183,7 @@ async def test_own_posts_other_bots_edits_and_deletions_start_nothing(tmp_path: 
 async def test_other_bots_get_a_few_turns_in_a_thread_where_they_are_asked_for(
     tmp_path: Path,
 ) -> None:
+    """FB-76."""
     async with running(tmp_path, bots=True, maxBotTurns=2) as app:
         await app.send(app.events.mention("mine", bot_id="BBOT"))
 
@@ -225,6 +227,19 @@ async def test_what_slack_has_not_signed_is_refused_before_it_is_read(
     told = capsys.readouterr().err
     assert "are not signed by Slack" in told
     assert '"skew": -' in told
+
+
+@pytest.mark.parametrize("first", ["v0=" + "0" * 64, ""])
+async def test_two_signatures_are_none(tmp_path: Path, first: str) -> None:
+    """A check in front may have looked at the other one."""
+    async with running(tmp_path) as app:
+        body, headers = app.events.signed(app.events.direct("hi"))
+        both = [*headers.items(), (SIGNATURE_HEADER, first), (SIGNATURE_HEADER, first)]
+        for sent in (both, both[::-1]):
+            answer = await app.client.post("/slack/events", content=body, headers=sent)
+            assert 401 == answer.status_code
+        await app.settle()
+    assert [] == app.texts
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"{", b"[]", b"", b'{"a": NaN}', b"[" * 100_000])
@@ -316,7 +331,6 @@ def test_what_cannot_work_is_refused_at_load(tmp_path: Path) -> None:
     unsigned = bot(url)
     del unsigned["connectors"][0]["settings"]["signingSecret"]
     assert "needs a signing secret, connector 'team' has none" in refusal(tmp_path, unsigned)
-    assert "Socket Mode is not built yet" in refusal(tmp_path, bot(url, mode="socket"))
     assert 'connector "x" is not an http' in refusal(tmp_path, bot(url, http="x"))
     several = bot(url)
     several["connectors"] += [{"name": name, "type": "http"} for name in ("a", "b")]

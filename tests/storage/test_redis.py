@@ -59,6 +59,7 @@ def space() -> str:
 
 
 async def test_a_log_is_one_key_so_that_nothing_can_part_it(redis_url: str, space: str) -> None:
+    """FB-47."""
     async with opened(RedisStore(redis_url)) as store, by_hand(redis_url) as client:
         for number in range(5):
             await store.append(space, "agent-memory/t", [b"%d" % number], ttl=600)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from flowrt.storage.agents.protocol import Person, Place
+from flowrt.storage.agents.protocol import IndexPart, Person, Place
 from flowrt.storage.protocol import Log, Stored
 from flowrt.storage.sqlite import SqliteStore
 from flowrt.testing.agent_memory_conformance.suite import said, vector
@@ -67,3 +67,26 @@ async def test_a_file_of_the_second_schema_is_read_and_written(tmp_path: Path) -
         (three,) = await agents.append_turns(Place(*person[:2], "t"), said("three"))
         assert (3, "ada") == (three.seq, three.user)
         assert three.id > fact.id
+
+
+async def test_turns_of_the_second_schema_have_an_epoch(tmp_path: Path) -> None:
+    async with opened(left(tmp_path / "state.db", "m002_agents.sql")) as store:
+        agents, person = store.agents(), Person("demo", "support", "ada")
+        epoch = await agents.epoch(person)
+        assert epoch != 0
+        part = IndexPart(1, 9, b"part")
+        assert await agents.put_part(person, part, epoch=epoch)
+        assert [part] == (await agents.parts(person)).items
+        await agents.delete_thread(Place(*person[:2], "t"))
+        assert epoch != await agents.epoch(person)
+        assert [] == (await agents.parts(person)).items
+
+
+async def test_a_file_of_the_third_schema_is_read_and_written(tmp_path: Path) -> None:
+    async with opened(left(tmp_path / "state.db", "m003_parts.sql")) as store:
+        agents, person = store.agents(), Person("demo", "support", "ada")
+        (part,) = (await agents.parts(person)).items
+        (turn,) = (await agents.turns_of(person)).items
+        assert ("Hallo é", IndexPart(1, turn.id, b"\x00part\xff")) == (turn.text, part)
+        await agents.append_turns(Place(*person[:2], "t"), said("two"))
+        assert await agents.put_part(person, part, epoch=await agents.epoch(person))

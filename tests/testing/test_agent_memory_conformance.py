@@ -243,6 +243,16 @@ class VersionsStandStill(MemoryAgentStore):
         self._versions[person] = before
 
 
+class EpochsOfVersions(MemoryAgentStore):
+    async def epoch(self, person: Person) -> int:
+        return await self.version(person)
+
+
+class EpochsNeverEnd(MemoryAgentStore):
+    def _moved(self, person: Person) -> None:
+        self._changed(person)
+
+
 class Broken(MemoryStore):
     """A store with a broken record."""
 
@@ -295,6 +305,8 @@ BROKEN: list[tuple[type[MemoryAgentStore], Callable[..., None]]] = [
     (DryRunsForget, Suite.test_a_dry_run_counts_and_changes_nothing),
     (VersionsCountContent, Suite.test_it_changes_with_every_change_and_never_comes_back),
     (VersionsStandStill, Suite.test_it_changes_with_every_change_and_never_comes_back),
+    (EpochsOfVersions, Suite.test_an_epoch_lasts_while_turns_are_only_added),
+    (EpochsNeverEnd, Suite.test_an_epoch_ends_where_turns_go_or_come_and_never_comes_back),
 ]
 
 

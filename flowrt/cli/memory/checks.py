@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import unquote
 
+from flowrt.cli.memory.check_archives import check_archives, check_requests
+from flowrt.cli.memory.findings import CLEAR, SAVE_FIRST, Finding
 from flowrt.cli.memory.opened import Tier, all_facts, all_keys, all_threads, all_turns
 from flowrt.cli.memory.screen import counted
 from flowrt.llm.request import violations
@@ -18,37 +18,22 @@ from flowrt.storage.agents.protocol import AgentStore, Fact, Person, Place, Thre
 from flowrt.storage.protocol import Log
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that was found: a fault, or a note about what may be meant. And the way out."""
-
-    level: Literal["fault", "note"]
-    where: str
-    what: str
-    way_out: str
-
-
-_CLEAR = "`flowrt memory clear` removes the thread"
-_SAVE_FIRST = (
-    "`flowrt memory export` keeps it as it is; mend its working.json there, "
-    "`flowrt memory clear` the thread, and import"
-)
-
-
 async def check_tier(tier: Tier, service: str) -> list[Finding]:
     """Everything that is wrong with a tier's memory."""
     contexts: set[str] = set()
     findings = [finding async for finding in _check_contexts(tier, contexts)]
     if tier.record is None:
         return findings
-    listed: set[str] = set()
+    threads: set[tuple[str, str]] = set()
     for agent in await tier.record.agents(service):
         async for info in all_threads(tier.record, service, agent):
-            listed.add(working_key(agent, info.thread))
-            findings += [each async for each in _check_thread(tier.record, service, info, contexts)]
+            threads.add((agent, info.thread))
+            findings += [each async for each in _check_thread(tier, service, info, contexts)]
         for user in ["", *await tier.record.users(service, agent)]:
             person = Person(service, agent, user)
             findings += [each async for each in _check_person(tier.record, person)]
+    findings += [each async for each in check_archives(tier, threads)]
+    listed = {working_key(agent, thread) for agent, thread in threads}
     return [*findings, *(_unlisted(key) for key in sorted(contexts - listed) if _is_agents(key))]
 
 
@@ -90,13 +75,13 @@ def check_context(key: str, log: Log | None) -> list[Finding]:
         faults = violations([each.message for each in close_calls([*entries, user_entry("next")])])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         return [
-            Finding("fault", where, f"the working context cannot be read: {error!r}", _SAVE_FIRST)
+            Finding("fault", where, f"the working context cannot be read: {error!r}", SAVE_FIRST)
         ]
     found = []
     if faults:
         more = f", and {len(faults) - 3} more" if len(faults) > 3 else ""
         what = f"a provider would refuse it, so it is repaired each time: {'; '.join(faults[:3])}"
-        found.append(Finding("fault", where, what + more, _SAVE_FIRST))
+        found.append(Finding("fault", where, what + more, SAVE_FIRST))
     if isinstance(log.head, dict) and "open" in log.head:
         found.append(
             Finding(
@@ -110,19 +95,22 @@ def check_context(key: str, log: Log | None) -> list[Finding]:
 
 
 async def _check_thread(
-    record: AgentStore, service: str, info: ThreadInfo, contexts: set[str]
+    tier: Tier, service: str, info: ThreadInfo, contexts: set[str]
 ) -> AsyncIterator[Finding]:
+    assert tier.record is not None
     where = _thread_of(working_key(info.agent, info.thread))
-    numbers = [
-        turn.seq async for turn in all_turns(record, Place(service, info.agent, info.thread))
-    ]
+    place = Place(service, info.agent, info.thread)
+    turns = [turn async for turn in all_turns(tier.record, place)]
+    numbers = [turn.seq for turn in turns]
     if numbers != list(range(1, info.turns + 1)):
         what = f"it says that it has {counted(info.turns, 'turn')}, and has {len(numbers)}"
         yield Finding("fault", where, what, "restore a backup; what is there can be exported")
+    async for finding in check_requests(tier, info, turns):
+        yield finding
     if not numbers:
         kept = working_key(info.agent, info.thread) in contexts
         what = "it has no turns" + (", only a working context" if kept else "")
-        way_out = "fine where the agent has `history: off`, or a run is under way; else " + _CLEAR
+        way_out = "fine where the agent has `history: off`, or a run is under way; else " + CLEAR
         yield Finding("note", where, what, way_out)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowrt.cli.exits import DONE
-from flowrt.cli.memory.opened import Asked, Remembered, find_thread, find_threads, run_on
+from flowrt.cli.memory.opened import Asked, Found, Remembered, find_thread, find_threads, run_on
 from flowrt.cli.memory.screen import print_json
+from flowrt.memory.agent_memory import drop_context
 from flowrt.storage.agents.protocol import Place, Removed
 
 
@@ -25,10 +26,17 @@ async def _clear(memory: Remembered, thread: str, agent: str | None) -> dict[str
         if found.agent != meant.agent:
             continue
         # The context first: what a crash between the two leaves is found by its thread.
-        cleared |= await found.tier.space.delete(found.key)
+        cleared |= await _drop(found)
         if found.agent is not None and found.tier.record is not None:
             removed += await found.tier.record.delete_thread(
                 Place(memory.service, found.agent, thread)
             )
     report = {"thread": thread, "cleared": cleared or removed.threads > 0}
     return report if meant.agent is None else {**report, "agent": meant.agent}
+
+
+async def _drop(found: Found) -> bool:
+    space = found.tier.space
+    if found.agent is None:
+        return await space.delete(found.key)
+    return await drop_context(space, found.agent, found.thread)

@@ -57,7 +57,7 @@ def show(
     at: Annotated[
         int | None,
         typer.Option(
-            "--at", metavar="SEQ", min=1, help="What is kept of the request at this turn."
+            "--at", metavar="SEQ", min=1, help="The request that the model saw at this turn."
         ),
     ] = None,
     storage: StorageUrl = None,
@@ -180,7 +180,7 @@ def export(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write the persistent tier's memory as readable files, exactly as it is.
+    """Write the memory of both tiers as readable files, exactly as it is.
 
     Nothing is masked: a secret that somebody said is in the files. They are readable by their owner
     only. Vectors are left out; they are made again from the text.
@@ -204,7 +204,7 @@ def import_(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Read an export into the persistent tier, of any kind of store."""
+    """Read an export into the tiers it came from, of any kind of store."""
     from flowrt.cli.memory.import_ import import_command
 
     asked = _asked(config, storage, env_file, as_json)

@@ -10,7 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from flowrt.cli.exits import DONE, FAILED
-from flowrt.cli.memory.checks import Finding, check_tier
+from flowrt.cli.memory.checks import check_tier
+from flowrt.cli.memory.findings import Finding
 from flowrt.cli.memory.opened import Asked, Remembered, run_on
 from flowrt.cli.memory.screen import counted, inline, print_json, print_lines
 from flowrt.errors import StoreError

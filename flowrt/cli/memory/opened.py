@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from flowrt.cli.exits import say
 from flowrt.config.load import load_config
 from flowrt.errors import CallError
-from flowrt.memory.agent_memory import working_key
+from flowrt.memory.agent_memory import archive_key, working_key
 from flowrt.memory.transcript import PREFIX
 from flowrt.observe.masking import add_secrets
 from flowrt.storage.agents.protocol import (
@@ -119,13 +119,16 @@ async def find_threads(memory: Remembered, thread: str, agent: str | None) -> li
         if agent is None and await tier.space.read_log(PREFIX + thread, entries=False):
             found.append(Found(tier, None, thread))
         for name in await _agents_of(memory.service, tier, agent):
-            key = working_key(name, thread)
-            place = Place(memory.service, name, thread)
-            if (tier.record and await tier.record.thread(place)) or (
-                await tier.space.read_log(key, entries=False)
-            ):
+            if await _has(memory.service, tier, name, thread):
                 found.append(Found(tier, name, thread))
     return found
+
+
+async def _has(service: str, tier: Tier, agent: str, thread: str) -> bool:
+    if tier.record and await tier.record.thread(Place(service, agent, thread)):
+        return True
+    keys = working_key(agent, thread), archive_key(agent, thread)
+    return any([await tier.space.read_log(key, entries=False) is not None for key in keys])
 
 
 async def find_thread(memory: Remembered, thread: str, agent: str | None) -> Found | None:

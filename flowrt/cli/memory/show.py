@@ -6,29 +6,27 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from flowrt.agent.replay import Replayed
 from flowrt.cli.exits import DONE, FAILED, say
 from flowrt.cli.memory.conversation import Conversation, read_conversation
 from flowrt.cli.memory.facts import fact_json, source
 from flowrt.cli.memory.opened import Asked, Remembered, find_thread, run_on
 from flowrt.cli.memory.screen import counted, inline, moment, print_json, print_lines
-from flowrt.cli.memory.show_at import at_json, at_lines
-from flowrt.errors import CallError
+from flowrt.cli.memory.show_at import at_json, at_lines, replay_at
 from flowrt.memory.summary import flatten
 
 
 def show_command(asked: Asked, thread: str, agent: str | None, at: int | None) -> int:
-    """Print a thread, or what is kept of it at one turn; `FAILED` where there is none."""
-    conversation = run_on(asked, lambda memory: _read(memory, thread, agent))
-    if conversation is None:
+    """Print a thread, or the request at one of its turns; `FAILED` where there is none."""
+    read = run_on(asked, lambda memory: _read(memory, thread, agent, at))
+    if read is None:
         if asked.as_json:
             print_json(None)
         say(f"there is no thread {thread!r}; `flowrt memory threads` lists those that are stored")
         return FAILED
-    if at is not None:
-        if not any(turn.seq == at for turn in conversation.turns):
-            has = counted(len(conversation.turns), "turn")
-            raise CallError(f"--at {at}: the record of {thread!r} has {has}")
-        shown, lines = at_json(conversation, at), at_lines(conversation, at)
+    conversation, replayed = read
+    if at is not None and replayed is not None:
+        shown, lines = at_json(conversation, at, replayed), at_lines(conversation, at, replayed)
     else:
         shown, lines = _json(conversation), _lines(conversation)
     if asked.as_json:
@@ -38,9 +36,14 @@ def show_command(asked: Asked, thread: str, agent: str | None, at: int | None) -
     return DONE
 
 
-async def _read(memory: Remembered, thread: str, agent: str | None) -> Conversation | None:
+async def _read(
+    memory: Remembered, thread: str, agent: str | None, at: int | None
+) -> tuple[Conversation, Replayed | None] | None:
     found = await find_thread(memory, thread, agent)
-    return None if found is None else await read_conversation(memory, found)
+    if found is None:
+        return None
+    conversation = await read_conversation(memory, found)
+    return conversation, None if at is None else await replay_at(memory, conversation, at)
 
 
 def _json(conversation: Conversation) -> dict[str, Any]:

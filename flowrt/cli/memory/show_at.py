@@ -1,106 +1,85 @@
-"""`flowrt memory show --at SEQ`: what is kept of the request that a model saw at one turn.
-
-Requests are not stored. What there is: the record up to the turn, the messages of the working
-context where nothing has been cut from it since, and the facts with the times of their values.
-"""
+"""`flowrt memory show --at SEQ`: the request that a model saw at one turn."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
+from flowrt.agent.replay import Replayed, replay
 from flowrt.cli.memory.conversation import Conversation
-from flowrt.cli.memory.facts import source
+from flowrt.cli.memory.opened import Remembered
 from flowrt.cli.memory.screen import counted, inline, moment
+from flowrt.errors import CallError
+from flowrt.memory.agent_memory import StoredAgentMemory
 from flowrt.memory.entry import Entry
 from flowrt.memory.summary import flatten
-from flowrt.storage.agents.protocol import Fact, Turn
+from flowrt.storage.agents.protocol import Place, Turn
 
-NOT_KEPT = (
-    "the system prompt, the tools and the model: they are those of the service file back then",
-    "files that were shown once, without keepAttachments",
-    "facts that were removed since",
-)
-"""What no store has of a request."""
+_ASIDE = ("system", "tools", "messages")
 
 
-def at_json(conversation: Conversation, seq: int) -> dict[str, Any]:
+async def replay_at(memory: Remembered, conversation: Conversation, seq: int) -> Replayed:
+    """The request at a turn. Raises `CallError` where there is no such turn."""
+    found = conversation.found
+    turn = next((turn for turn in conversation.turns if turn.seq == seq), None)
+    if turn is None or found.agent is None:
+        has = counted(len(conversation.turns), "turn")
+        raise CallError(f"--at {seq}: the record of {found.thread!r} has {has}")
+    place = Place(memory.service, found.agent, found.thread)
+    volatile = found.tier.name == "volatile"
+    of_tier = StoredAgentMemory(memory.storage, volatile=volatile)
+    facts = StoredAgentMemory(memory.storage)
+    return await replay(of_tier, facts, place, turn, context={})
+
+
+def at_json(conversation: Conversation, seq: int, replayed: Replayed) -> dict[str, Any]:
     """What `--json` prints."""
     turn = _turn(conversation, seq)
-    messages, reason = _messages(conversation, turn)
     return {
         "thread": conversation.found.thread,
         "agent": conversation.found.agent,
         "seq": seq,
         "at": turn.at,
         "turn": {"role": turn.role, "text": turn.text},
-        "messages": messages and [{**entry.message, "kind": entry.kind} for entry in messages],
-        "messagesUnknown": reason,
-        "record": [
-            {"seq": each.seq, "role": each.role, "text": each.text}
-            for each in conversation.turns
-            if each.seq <= seq
-        ],
-        "facts": [
-            {"name": name, "value": value, "thread": thread, "seq": from_seq, "at": at}
-            for name, value, thread, from_seq, at in _facts(conversation, turn)
-        ],
-        "notKept": list(NOT_KEPT),
+        "exact": replayed.exact,
+        "request": replayed.request,
+        "unknown": replayed.unknown,
+        "lacking": replayed.lacking,
+        "call": replayed.call,
+        "calls": replayed.calls,
+        "connector": replayed.connector,
     }
 
 
-def at_lines(conversation: Conversation, seq: int) -> Iterator[str]:
+def at_lines(conversation: Conversation, seq: int, replayed: Replayed) -> Iterator[str]:
     """What is printed for people."""
     turn = _turn(conversation, seq)
-    messages, reason = _messages(conversation, turn)
     yield f"turn {seq}, {moment(turn.at)}, {turn.role}: {inline(turn.text)}"
     yield ""
-    if messages is None:
+    request = replayed.request
+    if request is None:
         before = [each for each in conversation.turns if each.seq < seq]
-        yield f"the messages of the request are not kept: {reason}"
+        yield f"the request is not known: {replayed.unknown}"
         yield f"the record before it: {counted(len(before), 'turn')}"
         yield from (f"{each.seq:5}  {each.role}: {inline(each.text)}" for each in before)
-    else:
-        yield f"the messages of the request: {len(messages)}"
-        yield from (f"       {inline(flatten(entry))}" for entry in messages)
-    facts = _facts(conversation, turn)
-    if facts:
-        yield ""
-        yield f"facts at that time: {len(facts)}"
-    for name, value, thread, from_seq, at in facts:
-        yield f"       {inline(name)} = {inline(value)} ({source(thread, from_seq)}, {moment(at)})"
-    yield ""
-    yield "not kept anywhere:"
-    yield from (f"       {what}" for what in NOT_KEPT)
+        return
+    kind = "the exact request" if replayed.exact else "the request, as far as it is known"
+    of = f", model call {replayed.call} of {replayed.calls} of its exchange"
+    yield kind + (of if replayed.calls > 1 else "")
+    for lacks in replayed.lacking:
+        yield f"  without {lacks}"
+    through = f" through connector {replayed.connector!r}" if replayed.connector else ""
+    parameters = {name: value for name, value in request.items() if name not in _ASIDE}
+    yield f"parameters{through}: {inline(json.dumps(parameters, ensure_ascii=False))}"
+    for block in request.get("system", []):
+        yield f"system: {inline(block['text'])}"
+    names = ", ".join(tool["name"] for tool in request.get("tools", []))
+    yield f"tools: {inline(names) or 'none'}"
+    yield f"messages: {len(request['messages'])}"
+    for message in request["messages"]:
+        yield f"       {inline(flatten(Entry(message)))}"
 
 
 def _turn(conversation: Conversation, seq: int) -> Turn:
     return next(turn for turn in conversation.turns if turn.seq == seq)
-
-
-def _messages(conversation: Conversation, turn: Turn) -> tuple[list[Entry] | None, str]:
-    """The messages up to a question, or up to what an answer answers; else why they are unknown."""
-    at = conversation.held.get(turn.seq)
-    if at is None:
-        return None, "the working context does not hold the turn any more, or never did"
-    cuts = conversation.compactions
-    if len(cuts) < conversation.rewritten:
-        return None, "the working context was written anew, and when is not known"
-    if cuts and cuts[-1]["at"] >= turn.at:
-        return None, f"the working context was compacted later, {moment(cuts[-1]['at'])}"
-    return conversation.entries[: at + 1 if turn.role == "user" else at], ""
-
-
-def _facts(conversation: Conversation, turn: Turn) -> list[tuple[str, str, str, int, float]]:
-    """Each fact with the value it had at a turn; those that came later are left out."""
-    values = (_value_at(fact, turn.at) for fact in conversation.facts)
-    return [value for value in values if value is not None]
-
-
-def _value_at(fact: Fact, at: float) -> tuple[str, str, str, int, float] | None:
-    if fact.updated <= at:
-        return fact.name, fact.value, fact.thread, fact.seq, fact.updated
-    for was in reversed(fact.earlier):
-        if was.at <= at:
-            return fact.name, was.value, was.thread, was.seq, was.at
-    return None

@@ -21,6 +21,19 @@ _log = get_logger("flowrt.slack")
 
 PATIENCE = 120.0
 """Seconds that one call waits for limits to pass, all together."""
+_PASSING = frozenset(
+    {
+        "fatal_error",
+        "internal_error",
+        "ratelimited",
+        "request_timeout",
+        "service_unavailable",
+        "team_added_to_org",
+        "timeout",
+        "unreachable",
+    }
+)
+"""What Slack, and this client, call troubles that are over sooner or later."""
 _READS = ("users.",)
 """Methods that take a query string and no JSON."""
 
@@ -31,6 +44,11 @@ class SlackFailure(ConnectorError):
     def __init__(self, text: str, code: str) -> None:
         self.code = code
         super().__init__(text)
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same call may succeed later, with nothing changed on this side."""
+        return self.code in _PASSING or self.code.startswith("http_5")
 
 
 class _Lane:
@@ -48,7 +66,7 @@ class SlackClient:
     """One bot token. It connects at the first call and lives in one event loop until `close`."""
 
     def __init__(self, name: str, token: str, base_url: str, timeout: float) -> None:
-        self._name = name
+        self.name = name
         self._token = token
         self._base_url = base_url
         self._timeout = timeout
@@ -63,7 +81,7 @@ class SlackClient:
         `ConnectorError` where nothing may leave the machine. A call whose answer was lost is not
         sent again: it may have been carried out.
         """
-        leave(self._name, self._base_url)
+        leave(self.name, self._base_url)
         given = {name: value for name, value in arguments.items() if value is not None}
         waited = 0.0
         async with self._lane(method, str(given.get("channel", ""))) as lane:
@@ -77,7 +95,7 @@ class SlackClient:
                     return answer
                 if waited + again > PATIENCE:
                     raise self._failure(method, "ratelimited", f"asks to wait {again:g}s more")
-                _log.info("slack asks to wait", connector=self._name, method=method, seconds=again)
+                _log.info("slack asks to wait", connector=self.name, method=method, seconds=again)
                 lane.resume = clock.monotonic() + again
 
     async def close(self) -> None:
@@ -122,7 +140,7 @@ class SlackClient:
         raise self._failure(method, code, f"said {code!r}{needed}") from None
 
     def _failure(self, method: str, code: str, text: str) -> SlackFailure:
-        return SlackFailure(f"connector {self._name!r}: slack {method} {text}", code)
+        return SlackFailure(f"connector {self.name!r}: slack {method} {text}", code)
 
     def _client(self) -> AsyncWebClient:
         if self._web is None:

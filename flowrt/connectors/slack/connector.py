@@ -25,6 +25,17 @@ def _url(value: str) -> str:
     return value
 
 
+def _app_token(token: str) -> str:
+    # Not shown: what stands here instead is most often the bot token.
+    if not token.startswith("xapp-"):
+        raise PydanticCustomError(
+            "app_token",
+            "expected an app-level token, which begins with xapp-; it is made under Basic "
+            "Information, App-Level Tokens, with the scope connections:write",
+        )
+    return token
+
+
 class SlackSettings(Settings):
     """Settings of the connector `slack`."""
 
@@ -32,12 +43,11 @@ class SlackSettings(Settings):
     signing_secret: str | None = Field(
         default=None,
         min_length=1,
-        description="What Slack signs its requests with; needed to receive events.",
+        description="What Slack signs its requests with; needed to receive them.",
     )
-    app_token: str | None = Field(
+    app_token: Annotated[str, AfterValidator(_app_token)] | None = Field(
         default=None,
-        min_length=1,
-        description="The token of Socket Mode, `xapp-…`; no source uses it yet.",
+        description="The app-level token, `xapp-…`; needed for sources with `mode: socket`.",
     )
     api_base_url: Annotated[str, AfterValidator(_url)] = Field(
         default="https://slack.com/api/",
@@ -68,12 +78,26 @@ class SlackConnector(Connector[SlackSettings]):
     def __init__(self, name: str, settings: SlackSettings) -> None:
         super().__init__(name, settings)
         self.client = SlackClient(name, settings.bot_token, settings.api_base_url, settings.timeout)
+        self.app: SlackClient | None = None
+        """Calls for the app itself, with its app-level token."""
+        if settings.app_token is not None:
+            self.app = SlackClient(
+                name, settings.app_token, settings.api_base_url, settings.timeout
+            )
+        self._listener: str | None = None
         self.progress = Progress(self.client)
         self._identity: dict[str, str] | None = None
 
+    def listen(self, flow: str) -> str | None:
+        """Give a flow the events of Socket Mode, at load; or say which one has them already."""
+        if self._listener is None:
+            self._listener = flow
+            return None
+        return self._listener
+
     async def start(self) -> None:
         # Imported at the first call: a quarter of a second that a flow without one does not pay.
-        for package in ("slack_sdk", "aiohttp", "markdown_it"):
+        for package in ("slack_sdk", "aiohttp", "markdown_it", "websockets"):
             if find_spec(package) is None:
                 raise ConnectorError(
                     f"connector {self.name!r}: slack needs {package}, which is not installed; "
@@ -90,3 +114,5 @@ class SlackConnector(Connector[SlackSettings]):
         self._identity = None
         self.progress = Progress(self.client)
         await self.client.close()
+        if self.app is not None:
+            await self.app.close()

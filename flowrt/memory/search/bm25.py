@@ -3,8 +3,8 @@
 It lives in this process and is the same over every store. Full-text search of SQLite has neither a
 rarity of words within one person's turns nor a `b`, and Redis has none at all.
 
-Texts are numbered from 0 in the order in which they were added. One posting is four bytes for the
-text and two for what its score is made of, so a hundred thousand turns take some ten megabytes.
+Texts are numbered from 0 in the order in which they were added. They stand in runs: a closed run
+can be stored and read again, which takes a hundredth of making it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import heapq
 import math
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple
 
-from flowrt.memory.search.tokens import terms
+from flowrt.memory.search.postings import OFTEN, RUN, ClosedRun, OpenRun, key
 
 K1 = 1.2
 """How fast a word that is said again stops to count."""
@@ -25,19 +24,11 @@ K1 = 1.2
 B = 0.2
 """How much less a word counts in a long text. Turns are short, and the longer ones say more."""
 
-_OFTEN = 7
-_LONG = 8191
-_TERM_BYTES, _POSTING_BYTES = 400, 6
-
 EXACT, RERANKED = 10_000, 1_000
 """How many postings a search reads whole, and how many texts the commoner words are looked up in.
 
 Ten thousand take about a millisecond. A history of thousands of turns stays below.
 """
-
-
-# Before Python 3.12 an array cannot be subscripted when this runs.
-_Posting: TypeAlias = "tuple[array[int], array[int]]"
 
 
 class _Weights(dict[int, float]):
@@ -48,59 +39,93 @@ class _Weights(dict[int, float]):
         self._average = average or 1.0
 
     def __missing__(self, code: int) -> float:
-        often, length = code & _OFTEN, code >> 3
+        often, length = code & OFTEN, code >> 3
         weight = often * (K1 + 1) / (often + K1 * (1 - B + B * length / self._average))
         self[code] = weight
         return weight
 
 
-class _Postings(dict[str, "_Posting"]):
-    """For each term the numbers of the texts that say it, rising, and what their scores are of."""
+class _Piece(NamedTuple):
+    """The postings of a term in one run, whose texts are numbered from `start` on."""
 
-    def __missing__(self, term: str) -> _Posting:
-        found = self[term] = (array("I"), array("H"))
-        return found
+    start: int
+    numbers: array[int]
+    codes: array[int]
+
+
+class _Said(NamedTuple):
+    """The postings of a term, and how many texts say it."""
+
+    having: int
+    pieces: list[_Piece]
 
 
 class WordIndex:
     """Which texts say which words."""
 
     def __init__(self) -> None:
-        self._postings = _Postings()
-        self._weights = _Weights(0)
+        self._runs: list[ClosedRun] = []
+        self._starts: list[int] = []
+        self._open = OpenRun()
+        self._start = 0
+        self._closed_bytes = 0
         self._total = 0
-        self._kept = 0
-        self.count = 0
+        self._weights = _Weights(0)
+
+    @property
+    def count(self) -> int:
+        """How many texts there are."""
+        return self._start + self._open.count
+
+    @property
+    def room(self) -> int:
+        """How many texts the open run still takes."""
+        return RUN - self._open.count
 
     @property
     def footprint(self) -> int:
         """About how many bytes of memory it takes."""
-        return _TERM_BYTES * len(self._postings) + _POSTING_BYTES * self._kept
+        return self._closed_bytes + self._open.footprint
 
     def add(self, texts: Iterable[str]) -> None:
-        """Index texts behind those that are there."""
-        postings = self._postings
-        number = self.count
-        for text in texts:
-            said = terms(text)
-            length = min(len(said), _LONG) << 3
-            different = set(said)
-            if len(different) == len(said):
-                # Most turns say no word twice, and counting costs as much as all the rest.
-                for term in said:
-                    numbers, codes = postings[term]
-                    numbers.append(number)
-                    codes.append(length | 1)
-            else:
-                for term, often in Counter(said).items():
-                    numbers, codes = postings[term]
-                    numbers.append(number)
-                    codes.append(length | min(often, _OFTEN))
-            self._total += len(said)
-            self._kept += len(different)
-            number += 1
-        self.count = number
-        self._weights = _Weights(self._total / max(number, 1))
+        """Index texts behind those that are there, in the open run."""
+        before = self._open.total
+        self._open.add(texts)
+        self._count_terms(self._open.total - before)
+
+    def close(self) -> tuple[int, ClosedRun]:
+        """Close the open run, and give the number of its first text, and the run."""
+        run, start = self._open.closed(), self._start
+        if run.texts:
+            self._open = OpenRun()
+            self._append(run)
+        return start, run
+
+    def take(self, run: ClosedRun) -> None:
+        """Index the texts of a closed run behind those that are there; the open run is empty."""
+        self._append(run)
+        self._count_terms(run.total)
+
+    def _append(self, run: ClosedRun) -> None:
+        self._runs.append(run)
+        self._starts.append(self._start)
+        self._start += run.texts
+        self._closed_bytes += run.footprint
+
+    def _count_terms(self, more: int) -> None:
+        self._total += more
+        self._weights = _Weights(self._total / max(self.count, 1))
+
+    def _said(self, term: str) -> _Said:
+        wanted = key(term)
+        pieces = [
+            _Piece(start, *posting)
+            for start, run in zip(self._starts, self._runs, strict=True)
+            if (posting := run.find(wanted))
+        ]
+        if term in self._open:
+            pieces.append(_Piece(self._start, *self._open[term]))
+        return _Said(sum(len(piece.numbers) for piece in pieces), pieces)
 
     def _rarity(self, having: int) -> float:
         return math.log1p((self.count - having + 0.5) / (having + 0.5))
@@ -112,31 +137,36 @@ class WordIndex:
         `RERANKED` that the rarer ones have put first.
         """
         scores: dict[int, float] = {}
-        known = [self._postings[term] for term in dict.fromkeys(wanted) if term in self._postings]
-        known.sort(key=lambda posting: len(posting[0]))
+        known = [said for term in dict.fromkeys(wanted) if (said := self._said(term)).having]
+        known.sort(key=lambda said: said.having)
         seen = 0
-        for place, (numbers, codes) in enumerate(known):
-            seen += len(numbers)
+        for place, said in enumerate(known):
+            seen += said.having
             if place and seen > EXACT:
                 self._rerank(scores, known[place:])
                 break
-            self._add(scores, numbers, codes)
+            self._add(scores, said)
         return scores
 
-    def _add(self, scores: dict[int, float], numbers: array[int], codes: array[int]) -> None:
-        rarity, weights = self._rarity(len(numbers)), self._weights
-        if not scores:
-            scores.update(zip(numbers, [rarity * weights[code] for code in codes], strict=True))
-            return
-        known = scores.get
-        for number, code in zip(numbers, codes, strict=True):
-            scores[number] = known(number, 0.0) + rarity * weights[code]
+    def _add(self, scores: dict[int, float], said: _Said) -> None:
+        rarity, weights = self._rarity(said.having), self._weights
+        first, known = not scores, scores.get
+        for start, numbers, codes in said.pieces:
+            texts = map(start.__add__, numbers)
+            if first:
+                added = [rarity * weights[code] for code in codes]
+                scores.update(zip(texts, added, strict=True))
+                continue
+            for text, code in zip(texts, codes, strict=True):
+                scores[text] = known(text, 0.0) + rarity * weights[code]
 
-    def _rerank(self, scores: dict[int, float], common: list[_Posting]) -> None:
-        best = heapq.nlargest(RERANKED, scores, key=scores.__getitem__)
-        for numbers, codes in common:
-            rarity = self._rarity(len(numbers))
-            for number in best:
-                place = bisect_left(numbers, number)
-                if place < len(numbers) and numbers[place] == number:
-                    scores[number] += rarity * self._weights[codes[place]]
+    def _rerank(self, scores: dict[int, float], common: list[_Said]) -> None:
+        best = sorted(heapq.nlargest(RERANKED, scores, key=scores.__getitem__))
+        for having, pieces in common:
+            rarity = self._rarity(having)
+            for start, numbers, codes in pieces:
+                last = start + numbers[-1]
+                for text in best[bisect_left(best, start) : bisect_left(best, last + 1)]:
+                    place = bisect_left(numbers, text - start)
+                    if numbers[place] == text - start:
+                        scores[text] += rarity * self._weights[codes[place]]

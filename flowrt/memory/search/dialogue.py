@@ -7,6 +7,7 @@ about is seldom said in one turn. So each turn passes a part of its score to its
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Mapping
 
 from flowrt.memory.search.tokens import terms
@@ -23,7 +24,6 @@ NAMED = 2.0
 PAUSE = 6 * 3600.0
 """Seconds of silence after which a thread begins a new conversation."""
 
-_NONE = -1
 _ASKS = "?？؟"
 
 
@@ -31,41 +31,80 @@ class Dialogue:
     """Which turn follows which, and who says it, for turns numbered as in the index of words."""
 
     def __init__(self) -> None:
-        self._before = array("i")
-        self._behind = array("i")
-        self._asks = bytearray()
-        self._speakers = array("H")
-        self._names: dict[str, int] = {"": 0}
+        self.threads = array("I")
+        self.asks = bytearray()
+        self.begins = bytearray()
+        self.speakers = array("H")
+        self.names: list[str] = []
+        self.speaker_names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._said: list[array[int]] = []
+        self._last: dict[int, float] = {}
+        self._speakers: dict[str, int] = {}
         self._terms: dict[str, int] = {}
-        self._last: dict[str, tuple[int, float]] = {}
+        self.know_speaker("")
 
     def add_turn(self, thread: str, text: str, at: float, speaker: str) -> None:
         """The next number is a turn, said in `thread` behind those that were added for it."""
-        number = len(self._before)
-        before, since = self._last.get(thread, (_NONE, at))
-        if before != _NONE and at - since > PAUSE:
-            before = _NONE
-        if before != _NONE:
-            self._behind[before] = number
-        self._last[thread] = (number, at)
-        self._add(before, any(mark in text for mark in _ASKS), self._speaker(speaker))
+        known = self.know_thread(thread)
+        self._said[known].append(len(self.threads))
+        begins = at - self._last.get(known, at) > PAUSE
+        self._last[known] = at
+        asks = any(mark in text for mark in _ASKS)
+        self._add(known, asks, begins, self.know_speaker(speaker))
 
-    def add_other(self) -> None:
-        """The next number is nothing that was said: it has no neighbours."""
-        self._add(_NONE, False, 0)
+    def add_other(self, thread: str) -> None:
+        """The next number is nothing that was said: it comes from `thread`, without neighbours."""
+        self._add(self.know_thread(thread), False, False, 0)
 
-    def _add(self, before: int, asks: bool, speaker: int) -> None:
-        self._before.append(before)
-        self._behind.append(_NONE)
-        self._asks.append(asks)
-        self._speakers.append(speaker)
+    def add_turns(
+        self,
+        threads: array[int],
+        asks: bytes,
+        begins: bytes,
+        speakers: array[int],
+        last: Mapping[int, float],
+    ) -> None:
+        """The next numbers are turns that are known already, with the times of the last ones."""
+        for number, thread in enumerate(threads, len(self.threads)):
+            self._said[thread].append(number)
+        self.threads += threads
+        self.asks += asks
+        self.begins += begins
+        self.speakers += speakers
+        self._last.update(last)
 
-    def _speaker(self, name: str) -> int:
-        found = self._names.get(name)
+    def _add(self, thread: int, asks: bool, begins: bool, speaker: int) -> None:
+        self.threads.append(thread)
+        self.asks.append(asks)
+        self.begins.append(begins)
+        self.speakers.append(speaker)
+
+    def know_thread(self, name: str) -> int:
+        """The number of a thread."""
+        found = self._numbers.get(name)
         if found is None:
-            if len(self._names) > 65_535:
+            found = self._numbers[name] = len(self.names)
+            self.names.append(name)
+            self._said.append(array("I"))
+        return found
+
+    def find_thread(self, name: str) -> int:
+        """The number of a thread; -1 where nothing was said in it."""
+        return self._numbers.get(name, -1)
+
+    def last(self, thread: int) -> float:
+        """When the last turn of a thread was said."""
+        return self._last[thread]
+
+    def know_speaker(self, name: str) -> int:
+        """The number of somebody who speaks; 0 is nobody, and whoever comes after 65,535."""
+        found = self._speakers.get(name)
+        if found is None:
+            if len(self._speakers) > 65_535:
                 return 0
-            found = self._names[name] = len(self._names)
+            found = self._speakers[name] = len(self._speakers)
+            self.speaker_names.append(name)
             for term in terms(name):
                 self._terms[term] = found if term not in self._terms else 0
         return found
@@ -83,25 +122,30 @@ class Dialogue:
         """The scores with what each turn is given by its neighbours and for its speaker."""
         given = dict(scores)
         for number, score in scores.items():
-            if score <= 0:
-                continue
-            first = QUESTION if self._asks[number] else SHARE
-            _pass_on(given, self._behind, number, score, first)
-            _pass_on(given, self._before, number, score, SHARE)
+            if score > 0:
+                self._pass_on(given, number, score)
         if speaker:
             for number in given:
-                if self._speakers[number] == speaker:
+                if self.speakers[number] == speaker:
                     given[number] += NAMED
         return given
 
-
-def _pass_on(
-    given: dict[int, float], to: array[int], number: int, score: float, first: float
-) -> None:
-    part = SHARE
-    for step in range(REACH):
-        number = to[number]
-        if number == _NONE:
+    def _pass_on(self, given: dict[int, float], number: int, score: float) -> None:
+        said = self._said[self.threads[number]]
+        place = bisect_left(said, number)
+        if place == len(said) or said[place] != number:
             return
-        given[number] = given.get(number, 0.0) + score * (part if step else first)
-        part *= FADE
+        part = QUESTION if self.asks[number] else SHARE
+        fades = SHARE
+        for behind in said[place + 1 : place + 1 + REACH]:
+            if self.begins[behind]:
+                break
+            given[behind] = given.get(behind, 0.0) + score * part
+            fades *= FADE
+            part = fades
+        part = SHARE
+        for at in range(place, max(0, place - REACH), -1):
+            if self.begins[said[at]]:
+                break
+            given[said[at - 1]] = given.get(said[at - 1], 0.0) + score * part
+            part *= FADE

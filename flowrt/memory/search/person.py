@@ -1,7 +1,8 @@
 """The index of one person: what they said, what is known about them, and how to rank it.
 
-It follows the store: what is newer is added, and where something was deleted it is built anew. It
-keeps no text of turns; who finds one reads it from the store, which no longer has what was deleted.
+It follows the store: what is newer is added, and where turns were deleted it is built anew, from
+the parts that the store has of it. It keeps no text of turns; who finds one reads it from the
+store, which no longer has what was deleted.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import asyncio
 import heapq
 import math
 from array import array
-from collections import Counter
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
 from operator import and_
 from typing import Literal
 
 from flowrt.memory.search.bm25 import WordIndex
 from flowrt.memory.search.dialogue import Dialogue
+from flowrt.memory.search.parts import RunOfTurns, pack, unpack
+from flowrt.memory.search.postings import ClosedRun
 from flowrt.memory.search.tokens import terms
 from flowrt.memory.search.vectors import Vectors
-from flowrt.storage.agents.protocol import AgentStore, Fact, Person, Turn, Vector
+from flowrt.storage.agents.protocol import AgentStore, Fact, IndexPart, Person, Turn, Vector
 
 Kind = Literal["turn", "fact"]
 Kinds = Sequence[Kind]
@@ -32,10 +36,10 @@ NAME = "name"
 
 _GONE, _TURN, _FACT = range(3)
 _CODES: dict[Kind, int] = {"turn": _TURN, "fact": _FACT}
-_AT_ONCE = 500
+_AT_ONCE, _PAGE = 100, 1000
 _MANY_GONE = 1000
 _RELOAD = 64
-_OF_TEXT = 48
+_OF_TEXT = 60
 
 
 class PersonIndex:
@@ -43,7 +47,7 @@ class PersonIndex:
 
     def __init__(self, person: Person) -> None:
         self.person = person
-        self.version = -1
+        self.version = self.epoch = -1
         self.lock = asyncio.Lock()
         self.vectors: Vectors | None = None
         self.filling = False
@@ -60,11 +64,11 @@ class PersonIndex:
         self._blank = bytearray()
         self._ids = array("q")
         self._seqs = array("q")
-        self._threads = array("I")
-        self._names: list[str] = []
-        self._numbers_of_names: dict[str, int] = {}
-        self._turns: Counter[str] = Counter()
+        self._turn_ids = array("q")
+        self._numbers_of_turns = array("I")
         self._last = 0
+        self._closed = 0
+        self._unkept: deque[tuple[int, ClosedRun, int, int]] = deque()
         self._gone = 0
         self._findable = 0
         self.refused: set[int] = set()
@@ -82,68 +86,132 @@ class PersonIndex:
         version = await store.version(self.person)
         if version == self.version:
             return False
-        if self._gone > _MANY_GONE:
+        # Before the turns: what changes while they are read is a change for the next search.
+        epoch = await store.epoch(self.person)
+        if epoch != self.epoch or self._gone > _MANY_GONE:
             self._empty()
-        # A turn appended between the two readings looks like one that is missing: ask once more.
-        for _ in range(2):
-            await self._extend(store)
-            if await self._complete(store):
-                break
-        else:
-            self._empty()
-            await self._extend(store)
+            self.epoch = epoch
+        if not self._ids:
+            await self._load(store)
+        await self._extend(store)
         await self._follow_facts(store)
         self.version = version
         return True
 
-    async def _extend(self, store: AgentStore) -> None:
+    async def _load(self, store: AgentStore) -> None:
+        """Take up the parts that the store has, and the turns between them."""
+        after = 0
         while True:
-            page = await store.turns_of(self.person, after=self._last)
-            for start in range(0, len(page.items), _AT_ONCE):
-                self._add_turns(page.items[start : start + _AT_ONCE])
-                # A page takes some 60 ms, in which no other flow would run. In a thread it would
-                # go on when the search is cancelled, beside the next one.
-                await asyncio.sleep(0)
+            page = await store.parts(self.person, after=after)
+            for part in page.items:
+                run = unpack(part.data)
+                if run is not None:
+                    await self._extend(store, part.first - 1)
+                    self._take(run, part.last)
+                    await asyncio.sleep(0)
             if page.after is None:
                 return
+            after = int(page.after)
 
-    async def _complete(self, store: AgentStore) -> bool:
-        """Whether the threads of the store have the turns that are here, neither more nor fewer."""
-        stored: Counter[str] = Counter()
-        after = None
-        while True:
-            page = await store.threads(
-                self.person.service,
-                self.person.agent,
-                user=self.person.user,
-                after=after,
-                limit=1000,
-            )
-            stored.update({info.thread: info.turns for info in page.items if info.turns})
-            after = page.after
-            if after is None:
-                return stored == self._turns
+    async def _extend(self, store: AgentStore, last: int | None = None) -> None:
+        """Take up the turns behind those that are here, up to an id or all."""
+        while last is None or self._last < last:
+            page = await store.turns_of(self.person, after=self._last, limit=_PAGE)
+            turns = [turn for turn in page.items if last is None or turn.id <= last]
+            for start in range(0, len(turns), _AT_ONCE):
+                self._add_turns(turns[start : start + _AT_ONCE])
+                # A page takes some 30 ms, in which no other flow would run. In a thread it would
+                # go on when the search is cancelled, beside the next one.
+                await asyncio.sleep(0)
+            if page.after is None or len(turns) < len(page.items):
+                break
+        if last is not None:
+            self._last = last
+            self._close()
 
     def _add_turns(self, turns: list[Turn]) -> None:
-        self.words.add(turn.text for turn in turns)
-        for turn in turns:
-            name = turn.attrs.get(NAME)
-            said_by = name if isinstance(name, str) else ""
-            self.dialogue.add_turn(turn.thread, turn.text, turn.at, said_by)
-            self._add(_TURN, turn.id, turn.thread, turn.seq, turn.text)
-            self._turns[turn.thread] += 1
-        self._last = turns[-1].id
+        while turns:
+            some, turns = turns[: self.words.room], turns[self.words.room :]
+            self.words.add(turn.text for turn in some)
+            for turn in some:
+                name = turn.attrs.get(NAME)
+                said_by = name if isinstance(name, str) else ""
+                self.dialogue.add_turn(turn.thread, turn.text, turn.at, said_by)
+                self._turn_ids.append(turn.id)
+                self._numbers_of_turns.append(len(self._kinds))
+                self._add(_TURN, turn.id, turn.seq, turn.text)
+            self._last = some[-1].id
+            if not self.words.room:
+                self._close()
 
-    def _add(self, kind: int, id_: int, thread: str, seq: int, text: str) -> None:
+    def _close(self) -> None:
+        """Close the open run: all turns up to the last one are in closed runs then."""
+        start, words = self.words.close()
+        if words.texts:
+            self._unkept.append((start, words, self._closed + 1, self._last))
+        self._closed = self._last
+
+    @property
+    def unkept(self) -> bool:
+        """Whether there are closed runs that no store was asked to keep."""
+        return bool(self._unkept)
+
+    def next_part(self) -> IndexPart | None:
+        """The next closed run, for a store to keep; None where there is none."""
+        while self._unkept:
+            start, words, first, last = self._unkept.popleft()
+            rows = [n for n in range(start, start + words.texts) if self._kinds[n] == _TURN]
+            if rows:
+                words = words.only([row - start for row in rows])
+                return IndexPart(first, last, pack(self._run(words, rows)))
+        return None
+
+    def _run(self, words: ClosedRun, rows: list[int]) -> RunOfTurns:
+        said = self.dialogue
+        threads = _numbered(said.threads[row] for row in rows)
+        speakers = _numbered(said.speakers[row] for row in rows)
+        return RunOfTurns(
+            words=words,
+            ids=array("q", map(self._ids.__getitem__, rows)),
+            seqs=array("q", map(self._seqs.__getitem__, rows)),
+            blank=bytes(map(self._blank.__getitem__, rows)),
+            asks=bytes(map(said.asks.__getitem__, rows)),
+            begins=bytes(map(said.begins.__getitem__, rows)),
+            threads=array("H", (threads[said.threads[row]] for row in rows)),
+            speakers=array("H", (speakers[said.speakers[row]] for row in rows)),
+            thread_names=[said.names[thread] for thread in threads],
+            speaker_names=[said.speaker_names[speaker] for speaker in speakers],
+            last=[said.last(thread) for thread in threads],
+        )
+
+    def _take(self, run: RunOfTurns, last: int) -> None:
+        """Take up a run that a store has kept, of the turns up to the id `last`."""
+        threads = [self.dialogue.know_thread(name) for name in run.thread_names]
+        speakers = [self.dialogue.know_speaker(name) for name in run.speaker_names]
+        self.words.take(run.words)
+        self.dialogue.add_turns(
+            array("I", map(threads.__getitem__, run.threads)),
+            run.asks,
+            run.begins,
+            array("H", map(speakers.__getitem__, run.speakers)),
+            dict(zip(threads, run.last, strict=True)),
+        )
+        self._turn_ids += run.ids
+        first = len(self._kinds)
+        self._numbers_of_turns.extend(range(first, first + run.words.texts))
+        self._kinds += bytes([_TURN]) * run.words.texts
+        self._blank += run.blank
+        self._ids += run.ids
+        self._seqs += run.seqs
+        self._findable += run.blank.count(0)
+        self._last = self._closed = last
+
+    def _add(self, kind: int, id_: int, seq: int, text: str) -> None:
         self._kinds.append(kind)
         blank = not text.strip()
         self._blank.append(blank)
         self._ids.append(id_)
         self._seqs.append(seq)
-        name = self._numbers_of_names.setdefault(thread, len(self._names))
-        if name == len(self._names):
-            self._names.append(thread)
-        self._threads.append(name)
         self._findable += not blank
 
     async def _follow_facts(self, store: AgentStore) -> None:
@@ -175,14 +243,17 @@ class PersonIndex:
         number = len(self._kinds)
         text = fact_text(fact)
         self.words.add([text])
-        self.dialogue.add_other()
-        self._add(_FACT, fact.id, fact.thread, fact.seq, text)
+        self.dialogue.add_other(fact.thread)
+        self._add(_FACT, fact.id, fact.seq, text)
         self._numbers_of_facts[fact.id] = number
         self.facts[number] = fact
+        if not self.words.room:
+            self._close()
 
     def place(self, number: int) -> tuple[int, str, int]:
         """The id, the thread and the sequence number of a text."""
-        return self._ids[number], self._names[self._threads[number]], self._seqs[number]
+        thread = self.dialogue.names[self.dialogue.threads[number]]
+        return self._ids[number], thread, self._seqs[number]
 
     def rank(
         self,
@@ -214,8 +285,8 @@ class PersonIndex:
         kept = self._kinds.translate(bytes(code in wanted for code in range(256)))
         if thread is None:
             return bytes(kept)
-        name = self._numbers_of_names.get(thread, -1)
-        return bytes(map(and_, kept, map(name.__eq__, self._threads)))
+        name = self.dialogue.find_thread(thread)
+        return bytes(map(and_, kept, map(name.__eq__, self.dialogue.threads)))
 
     @property
     def waiting(self) -> int:
@@ -256,24 +327,34 @@ class PersonIndex:
         else:
             known = None
         vectors = known or Vectors(model, size)
-        numbers = {
-            (kind, id_): number
-            for number, (kind, id_) in enumerate(zip(self._kinds, self._ids, strict=True))
-        }
         after = None
         while True:
-            page = await store.vectors_of(self.person, after=after)
+            page = await store.vectors_of(self.person, after=after, limit=_PAGE)
             found = {
-                numbers[key]: vector.data
+                number: vector.data
                 for vector in page.items
                 if (vector.model, vector.size) == (model, size)
-                and (key := (_CODES[vector.kind], vector.id)) in numbers
+                and (number := self._find(vector.kind, vector.id)) is not None
             }
             vectors.add(found)
             after = page.after
             if after is None:
                 break
         self.vectors = vectors
+
+    def _find(self, kind: Kind, id_: int) -> int | None:
+        """The number of a text; None where it is not here."""
+        if kind == "fact":
+            return self._numbers_of_facts.get(id_)
+        place = bisect_left(self._turn_ids, id_)
+        if place == len(self._turn_ids) or self._turn_ids[place] != id_:
+            return None
+        return self._numbers_of_turns[place]
+
+
+def _numbered(found: Iterable[int]) -> dict[int, int]:
+    """A number from 0 on for each that is found."""
+    return {number: place for place, number in enumerate(dict.fromkeys(found))}
 
 
 def speaker(turn: Turn) -> str:

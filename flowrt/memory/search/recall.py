@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
+from flowrt.errors import StoreError
 from flowrt.memory.search.meaning import Embedder, fill
 from flowrt.memory.search.person import Kind, Kinds, PersonIndex, fact_text, speaker
 from flowrt.memory.search.tokens import matching, terms
@@ -106,6 +107,8 @@ class Recall:
             by_meaning = asked is not None and bool(index.vectors and index.vectors.count)
             waiting = index.waiting if self._embedder else 0
             places = [_Placed.of(index, number, score) for number, score in ranked]
+        if index.unkept:
+            await self._keep(index)
         if waiting and asked is not None:
             self.learn(person)
         self._evict()
@@ -114,12 +117,22 @@ class Recall:
         by: Literal["words", "meaning"] = "meaning" if by_meaning else "words"
         return Found([hit for hit in hits if hit is not None], by, waiting)
 
+    async def _keep(self, index: PersonIndex) -> None:
+        """Have the store keep what was indexed: in the background, where that is possible."""
+        work = keep(self._store, index)
+        if self._spawn:
+            self._spawn(work, "memory index")
+        else:
+            await work
+
     def learn(self, person: Person) -> None:
         """Make the vectors of what is new about a person in the background, where any are made."""
+        if self._embedder is None:
+            return
         index = self._index(person)
         if index.filling:
             index.asked_again = True
-        elif self._embedder and self._spawn:
+        elif self._spawn:
             self._spawn(fill(self._store, self._embedder, index), "memory vectors")
 
     async def embed(self, person: Person) -> None:
@@ -174,6 +187,19 @@ class Recall:
             if turn.id == found.id and turn.user == person.user:
                 return found.hit(speaker(turn), turn.text, turn.text, turn.at, wanted)
         return None
+
+
+async def keep(store: AgentStore, index: PersonIndex) -> None:
+    """Have the store keep the closed runs of an index, for the next process that searches."""
+    try:
+        while True:
+            async with index.lock:
+                epoch, part = index.epoch, index.next_part()
+            if part is None or not await store.put_part(index.person, part, epoch=epoch):
+                return
+    except StoreError as error:
+        # Searches do without; each process that makes the index anew will try again.
+        _log.warning("the index of a memory could not be kept", error=str(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from sys import getsizeof
@@ -16,6 +16,7 @@ from flowrt.storage.agents.memory_threads import THREAD_BYTES, Thread, turns_siz
 from flowrt.storage.agents.protocol import (
     Earlier,
     Fact,
+    IndexPart,
     NewTurn,
     Page,
     Person,
@@ -55,6 +56,7 @@ class MemoryAgentStore:
         self._facts: dict[Person, dict[str, Fact]] = {}
         self._vectors: dict[Person, dict[int, Vector]] = {}
         self._versions: dict[Person, int] = {}
+        self._epochs: dict[Person, int] = {}
         self._bytes = 0
         self._thread_bytes = 0
         text = "the volatile tier is full; the record of the least recently active threads is gone"
@@ -85,10 +87,13 @@ class MemoryAgentStore:
         return Page([thread.turn(said) for said in page.items], page.after)
 
     async def turns_of(self, person: Person, *, after: int = 0, limit: int = 5000) -> Page[Turn]:
-        later = (thread.later(after, limit + 1) for thread in self._threads_of(person))
+        threads = self._worked_on_since(person, after)
+        later = (thread.later(after, limit + 1) for thread in threads)
         # Ids differ, so no two turns are ever compared.
         found = list(islice(heapq.merge(*later), limit + 1))
-        return _page([turn for _, turn in found], limit, [str(number) for number, _ in found])
+        page = _page(found, limit, [str(number) for number, *_ in found])
+        # Made for those of the page alone: of each thread at least one turn was looked at.
+        return Page([thread.turn(said) for _, thread, said in page.items], page.after)
 
     async def thread(self, place: Place) -> ThreadInfo | None:
         thread = self._find(place)
@@ -139,7 +144,7 @@ class MemoryAgentStore:
         if thread is None:
             return Removed()
         vectors = self._drop_thread(thread)
-        self._changed(thread.person)
+        self._moved(thread.person)
         return Removed(threads=1, turns=len(thread.said), vectors=vectors)
 
     async def facts(
@@ -234,6 +239,16 @@ class MemoryAgentStore:
     async def version(self, person: Person) -> int:
         return self._versions.get(person, 0)
 
+    async def epoch(self, person: Person) -> int:
+        return self._epochs.get(person, 0)
+
+    async def put_part(self, person: Person, part: IndexPart, *, epoch: int) -> bool:
+        # Who asks for it lives as long as the store.
+        return False
+
+    async def parts(self, person: Person, *, after: int = 0, limit: int = 16) -> Page[IndexPart]:
+        return Page([], None)
+
     def _now(self) -> float:
         return self._clock.now().timestamp()
 
@@ -244,6 +259,12 @@ class MemoryAgentStore:
 
     def _changed(self, person: Person) -> None:
         self._versions[person] = self._next()
+        self._epochs.setdefault(person, self._versions[person])
+
+    def _moved(self, person: Person) -> None:
+        """Like `_changed`, where turns went or came from elsewhere."""
+        self._changed(person)
+        self._epochs[person] = self._versions[person]
 
     def _find(self, place: Place) -> Thread | None:
         thread = self._threads.get((place.service, place.agent), {}).get(place.thread)
@@ -272,14 +293,23 @@ class MemoryAgentStore:
     def _attribute(self, thread: Thread, user: str) -> None:
         nobody = self._vectors.get(thread.person, {})
         moved = {said.id: nobody.pop(said.id) for said in thread.said if said.id in nobody}
-        self._changed(thread.person)
+        self._moved(thread.person)
         thread.user = user
         self._vectors.setdefault(thread.person, {}).update(moved)
-        self._changed(thread.person)
+        self._moved(thread.person)
 
     def _threads_of(self, person: Person) -> list[Thread]:
         threads = self._threads.get((person.service, person.agent), {}).values()
         return [thread for thread in threads if thread.user == person.user]
+
+    def _worked_on_since(self, person: Person, number: int) -> Iterator[Thread]:
+        """The threads that may have turns with an id above `number`: a few of a long history."""
+        for thread in reversed(self._threads.get((person.service, person.agent), {}).values()):
+            if thread.user == person.user:
+                yield thread
+            # The turns of what was worked on before are older than this thread's last work.
+            if thread.stamp <= number:
+                return
 
     def _drop_thread(self, thread: Thread) -> int:
         """Remove a thread with the vectors of its turns; how many of those there were."""
@@ -313,6 +343,7 @@ class MemoryAgentStore:
         self._facts.pop(person, None)
         self._vectors.pop(person, None)
         del self._versions[person]
+        del self._epochs[person]
 
     def _grow(self, thread: Thread, size: int) -> None:
         thread.size += size
@@ -333,7 +364,7 @@ class MemoryAgentStore:
         while self._bytes + size > self._max_bytes:
             oldest = self._oldest(spared)
             self._drop_thread(oldest)
-            self._changed(oldest.person)
+            self._moved(oldest.person)
             evicted += 1
         self.evictions.add(evicted)
 

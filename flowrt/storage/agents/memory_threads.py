@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import attrgetter
 from sys import getsizeof
 from typing import NamedTuple
@@ -97,10 +98,13 @@ class Thread:
         end = bisect_left(self.said, seq, key=_seq) if seq else len(self.said)
         return self.said[max(0, end - count) : end][::-1]
 
-    def later(self, number: int, count: int) -> Iterator[tuple[int, Turn]]:
+    def later(self, number: int, count: int) -> Iterator[tuple[int, Thread, Said]]:
         """The first turns with an id above `number`, by id."""
+        if not self.said or self.said[-1].id <= number:
+            return
         start = bisect_right(self.said, number, key=_id)
-        return ((said.id, self.turn(said)) for said in self.said[start : start + count])
+        for said in islice(self.said, start, start + count):
+            yield said.id, self, said
 
     def has(self, number: int) -> bool:
         """Whether a turn with that id is one of its."""

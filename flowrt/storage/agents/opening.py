@@ -9,6 +9,7 @@ from flowrt.storage.agents.protocol import (
     AgentStore,
     Dated,
     Fact,
+    IndexPart,
     NewTurn,
     Page,
     Person,
@@ -136,3 +137,15 @@ class OpeningAgents:
     async def version(self, person: Person) -> int:
         await self._opened()
         return await self._agents.version(person)
+
+    async def epoch(self, person: Person) -> int:
+        await self._opened()
+        return await self._agents.epoch(person)
+
+    async def put_part(self, person: Person, part: IndexPart, *, epoch: int) -> bool:
+        await self._opened()
+        return await self._agents.put_part(person, part, epoch=epoch)
+
+    async def parts(self, person: Person, *, after: int = 0, limit: int = 16) -> Page[IndexPart]:
+        await self._opened()
+        return await self._agents.parts(person, after=after, limit=limit)

@@ -130,6 +130,15 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexPart:
+    """What a search made of all turns of a person with ids from `first` to `last`; its own form."""
+
+    first: int
+    last: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     """A part of a listing. `after` continues it; None on the last part."""
 
@@ -289,6 +298,27 @@ class AgentStore(Protocol):
         For caches: the same number, the same content. 0 for a person nobody knows, also once they
         are forgotten; no other number ever comes back.
         """
+        ...
+
+    async def epoch(self, person: Person) -> int:
+        """A number that stays while a person's turns only grow behind those there are.
+
+        It changes when turns go, or come with a thread that becomes the person's. 0 and other
+        numbers are as for `version`.
+        """
+        ...
+
+    async def put_part(self, person: Person, part: IndexPart, *, epoch: int) -> bool:
+        """Keep a part of an index over all that it overlaps; whether it was kept.
+
+        Not where `epoch` is no longer the person's: the part would hold what was removed since. A
+        part goes with any turn of its range that goes or comes. It is a copy: a store may let it
+        go at any time, or keep none.
+        """
+        ...
+
+    async def parts(self, person: Person, *, after: int = 0, limit: int = 16) -> Page[IndexPart]:
+        """The parts of a person whose `first` is above `after`, in that order."""
         ...
 
 

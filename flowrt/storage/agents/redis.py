@@ -14,6 +14,7 @@ from flowrt.storage.agents import redis_scripts as scripts
 from flowrt.storage.agents.protocol import (
     Earlier,
     Fact,
+    IndexPart,
     NewTurn,
     Page,
     Person,
@@ -28,6 +29,9 @@ from flowrt.storage.agents.rules import check_fact_owner, check_forgotten, check
 from flowrt.storage.encoding import decode_key, encode_json, encode_key
 
 T = TypeVar("T")
+
+_COUNT_BITS = 40
+"""A change and a count are one number: the count is in the lower bits."""
 
 
 class RunScript(Protocol):
@@ -191,7 +195,22 @@ class RedisAgentStore:
 
     async def version(self, person: Person) -> int:
         change, count = await self._read("version", person)
-        return int(change) << 40 | int(count)
+        return int(change) << _COUNT_BITS | int(count)
+
+    async def epoch(self, person: Person) -> int:
+        change, count = (await self._read("epoch", person)).split(b":")
+        return int(change) << _COUNT_BITS | int(count)
+
+    async def put_part(self, person: Person, part: IndexPart, *, epoch: int) -> bool:
+        made_in = f"{epoch >> _COUNT_BITS}:{epoch & (1 << _COUNT_BITS) - 1}"
+        where = (made_in, part.first, part.last)
+        return bool(await self._write("put_part", person, *where, part.data))
+
+    async def parts(self, person: Person, *, after: int = 0, limit: int = 16) -> Page[IndexPart]:
+        found = await self._list("parts", person, after, limit + 1)
+        rows = zip(found[::3], found[1::3], found[2::3], strict=True)
+        parts = [IndexPart(int(first), int(last), data) for first, last, data in rows]
+        return _page(parts, limit, lambda part: part.first)
 
     async def _list(self, name: str, person: Person, *arguments: Any) -> list[bytes]:
         return _unpack(await self._read(name, person, *arguments))

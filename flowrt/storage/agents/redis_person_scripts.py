@@ -45,7 +45,7 @@ end
 version = tonumber(version or 0)
 if ARGV[7] ~= '' and tonumber(ARGV[7]) ~= version then return version end
 if before == value then return fact_row(number) end
-local last = call('INCRBY', P .. 'last', 2)
+local last = take(2, ARGV[3])
 local at = stamp()
 if number then
   call('RPUSH', P .. 'earlier:' .. number,
@@ -60,7 +60,7 @@ end
 call('HSET', P .. 'fact:' .. number,
   'i', last, 'd', value, 's', ARGV[6], 'v', version + 1, 'a', at)
 call('ZADD', P .. 'changed:' .. key, last, number)
-call('SET', P .. 'change:' .. key, last)
+wrote(key, last)
 return fact_row(number)
 """
 
@@ -86,8 +86,8 @@ for at = 4, #ARGV, 3 do
   local kind, id = ARGV[at], ARGV[at + 1]
   if call('ZCOUNT', ids[kind], id, id) > 0 then
     if not change then
-      change = call('INCR', P .. 'last')
-      call('SET', P .. 'change:' .. key, change)
+      change = take(1, ARGV[3])
+      wrote(key, change)
     end
     call('HSET', P .. 'vectors:' .. key, id, kind .. ' ' .. ARGV[at + 2])
     call('ZADD', P .. 'embedded:' .. key, id, id)
@@ -99,6 +99,7 @@ return 1
 # Then: after, limit. Answers ids and vectors in turns.
 VECTORS_OF = """
 local key = person(ARGV[3])
+if call('EXISTS', P .. 'vectors:' .. key) == 0 then call('UNLINK', P .. 'embedded:' .. key) end
 local rows = {}
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'embedded:' .. key, '(' .. ARGV[4], '+inf',
     'LIMIT', 0, ARGV[5])) do
@@ -121,15 +122,25 @@ for _, agent in ipairs(agents) do
   gone[3] = gone[3] + call('ZCARD', P .. 'changed:' .. key)
   gone[4] = gone[4] + call('ZCARD', P .. 'embedded:' .. key)
   if ARGV[5] ~= '1' then
+    -- By both: either may have been dropped.
+    local numbers = {}
     for _, number in ipairs(call('ZRANGE', P .. 'active:' .. key, 0, -1)) do
-      call('HDEL', P .. 'threads:' .. HOME, call('HGET', P .. 'thread:' .. number, 't'))
+      numbers[number] = true
+    end
+    for _, member in ipairs(call('ZRANGE', P .. 'turns:' .. key, 0, -1)) do
+      numbers[string.match(member, '^%d+')] = true
+    end
+    for number in pairs(numbers) do
+      local name = call('HGET', P .. 'thread:' .. number, 't')
+      if name then call('HDEL', P .. 'threads:' .. HOME, name) end
       call('ZREM', P .. 'active:' .. HOME, number)
       call('UNLINK', P .. 'thread:' .. number, P .. 'said:' .. number)
     end
     for _, number in ipairs(call('ZRANGE', P .. 'changed:' .. key, 0, -1)) do
       call('UNLINK', P .. 'fact:' .. number, P .. 'earlier:' .. number)
     end
-    for _, kind in ipairs({'active', 'turns', 'facts', 'changed', 'vectors', 'embedded'}) do
+    for _, kind in ipairs(
+        {'active', 'turns', 'facts', 'changed', 'vectors', 'embedded', 'parts'}) do
       call('UNLINK', P .. kind .. ':' .. key)
     end
     leave(ARGV[3])
@@ -145,6 +156,40 @@ local key = person(ARGV[3])
 return {call('GET', P .. 'change:' .. key) or '0',
   call('ZCARD', P .. 'turns:' .. key) + call('ZCARD', P .. 'changed:' .. key)
   + call('ZCARD', P .. 'embedded:' .. key)}
+"""
+
+EPOCH = "return epoch(person(ARGV[3]))"
+
+# Then: epoch, first, last, part. Answers whether it was kept.
+PUT_PART = """
+local key = person(ARGV[3])
+if call('EXISTS', P .. 'change:' .. key) == 0 or epoch(key) ~= ARGV[4] then return 0 end
+local parts = P .. 'parts:' .. key
+for _, range in ipairs(call('HKEYS', parts)) do
+  local first, last = string.match(range, '^(%d+):(%d+)$')
+  if tonumber(first) <= tonumber(ARGV[6]) and tonumber(last) >= tonumber(ARGV[5]) then
+    call('HDEL', parts, range)
+  end
+end
+call('HSET', parts, ARGV[5] .. ':' .. ARGV[6], ARGV[7])
+return 1
+"""
+
+# Then: after, limit. Answers first, last and part in turns.
+PARTS = """
+local parts, ranges = P .. 'parts:' .. person(ARGV[3]), {}
+for _, range in ipairs(call('HKEYS', parts)) do
+  local first, last = string.match(range, '^(%d+):(%d+)$')
+  if tonumber(first) > tonumber(ARGV[4]) then ranges[#ranges + 1] = {first, last, range} end
+end
+table.sort(ranges, function(one, other) return tonumber(one[1]) < tonumber(other[1]) end)
+local rows = {}
+for at = 1, math.min(#ranges, tonumber(ARGV[5])) do
+  rows[#rows + 1] = ranges[at][1]
+  rows[#rows + 1] = ranges[at][2]
+  rows[#rows + 1] = call('HGET', parts, ranges[at][3])
+end
+return packed(rows)
 """
 
 # Answers the agents of a service, or the users of an agent.

@@ -22,6 +22,8 @@ the server's clock, and no two things have one number. The text is in two kinds 
 ``vectors:PERSON``     hash: id of a turn or fact to its vector
 ``embedded:PERSON``    sorted set: those ids in order
 ``change:PERSON``      the counter at the last write
+``steady:PERSON``      the epoch; not there from a removal to the next write
+``parts:PERSON``       hash: ``FIRST:LAST`` to that part of a search's index
 =====================  ====================================================================
 
 A list and not a hash for the turns: it numbers them without gaps by itself, and a turn in it costs
@@ -29,6 +31,11 @@ its text and some ten bytes. A script that adds draws its number before any othe
 Redis that is refused, and nothing is half done. Those that remove use commands that a full Redis
 takes. What is read comes as one string, each value behind its length: our client takes many times
 as long for a thousand small strings.
+
+A Redis of the volatile tier may drop any of these keys by itself. What belongs to one that is gone
+is then taken as gone too, and is removed where a listing comes upon it. Even the counter may be
+dropped: no thread gets a number under which there is anything, or it would show what another user
+said.
 """
 
 from __future__ import annotations
@@ -59,12 +66,22 @@ local call = redis.call
 
 local function person(user) return HOME .. ':' .. user end
 
+-- The last of `count` new numbers, above those of this agent's threads and of the user's turns,
+-- also where the counter was dropped.
+local function take(count, user)
+  local last = call('INCRBY', P .. 'last', count)
+  for _, key in ipairs({'active:' .. HOME, 'turns:' .. person(user)}) do
+    local top = tonumber(call('ZREVRANGE', P .. key, 0, 0, 'WITHSCORES')[2] or 0)
+    if top > last - count then last = call('INCRBY', P .. 'last', top - last + count) end
+  end
+  return last
+end
+
 -- The number and the user of a thread; nil where there is none, or another user's is asked for.
 local function thread(name, user)
   local number = call('HGET', P .. 'threads:' .. HOME, name)
-  if not number then return nil end
-  local owner = call('HGET', P .. 'thread:' .. number, 'u')
-  if user ~= '' and owner ~= user then return nil end
+  local owner = number and call('HGET', P .. 'thread:' .. number, 'u')
+  if not owner or user ~= '' and owner ~= user then return nil end
   return number, owner
 end
 
@@ -94,10 +111,41 @@ end
 local function leave(user)
   local key = person(user)
   if call('EXISTS', P .. 'active:' .. key, P .. 'facts:' .. key) > 0 then return end
-  call('DEL', P .. 'change:' .. key)
+  call('DEL', P .. 'change:' .. key, P .. 'steady:' .. key, P .. 'parts:' .. key)
   call('SREM', P .. 'people:' .. HOME, user)
   if call('EXISTS', P .. 'people:' .. HOME) == 0 then
     call('SREM', P .. 'agents:' .. ARGV[1], ARGV[2])
+  end
+end
+
+-- A removal draws no number and sets nothing, which a full Redis would refuse: it only takes the
+-- epoch away. What was last written and how many turns there are is one until the next write.
+local function epoch(key)
+  return call('GET', P .. 'steady:' .. key) or
+    (call('GET', P .. 'change:' .. key) or '0') .. ':' .. call('ZCARD', P .. 'turns:' .. key)
+end
+
+-- Note that something of a person was written, before it is, under a number of its own.
+local function wrote(key, number)
+  if call('EXISTS', P .. 'steady:' .. key) == 0 then
+    local now = call('EXISTS', P .. 'change:' .. key) == 1 and epoch(key) or number .. ':0'
+    call('SET', P .. 'steady:' .. key, now)
+  end
+  call('SET', P .. 'change:' .. key, number)
+end
+
+-- Turns of a person go or come, with these ids, which rise.
+local function moved(key, ids)
+  call('DEL', P .. 'steady:' .. key)
+  for _, range in ipairs(call('HKEYS', P .. 'parts:' .. key)) do
+    local first, last = string.match(range, '^(%d+):(%d+)$')
+    first, last = tonumber(first), tonumber(last)
+    local low, high = 1, #ids + 1
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if tonumber(ids[middle]) < first then low = middle + 1 else high = middle end
+    end
+    if low <= #ids and tonumber(ids[low]) <= last then call('HDEL', P .. 'parts:' .. key, range) end
   end
 end
 
@@ -126,6 +174,9 @@ ALL = {
         "vectors_of": people.VECTORS_OF,
         "forget": people.FORGET,
         "version": people.VERSION,
+        "epoch": people.EPOCH,
+        "put_part": people.PUT_PART,
+        "parts": people.PARTS,
         "agents": people.AGENTS,
         "users": people.USERS,
     }.items()

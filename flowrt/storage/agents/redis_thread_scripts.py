@@ -9,6 +9,7 @@ from __future__ import annotations
 WORK = """
 local function give(number, user, change)
   local from, to = person(''), person(user)
+  local ids = {}
   call('SET', P .. 'change:' .. from, change)
   call('SET', P .. 'change:' .. to, change)
   call('HSET', P .. 'thread:' .. number, 'u', user)
@@ -16,30 +17,36 @@ local function give(number, user, change)
   for seq = 1, call('LLEN', P .. 'said:' .. number) do
     local member = number .. ':' .. seq
     local id = call('ZSCORE', P .. 'turns:' .. from, member)
-    call('ZREM', P .. 'turns:' .. from, member)
-    call('ZADD', P .. 'turns:' .. to, id, member)
-    local vector = call('HGET', P .. 'vectors:' .. from, id)
+    local vector = id and call('HGET', P .. 'vectors:' .. from, id)
+    if id then
+      ids[#ids + 1] = id
+      call('ZREM', P .. 'turns:' .. from, member)
+      call('ZADD', P .. 'turns:' .. to, id, member)
+    end
     if vector then
       drop_vector('', id)
       call('HSET', P .. 'vectors:' .. to, id, vector)
       call('ZADD', P .. 'embedded:' .. to, id, id)
     end
   end
-  join(user)
+  moved(from, ids)
+  moved(to, ids)
   leave('')
 end
 
 -- Note work on a thread, where `count` numbers are wanted for turns: number, user, first, time.
 local function work(name, user, count)
   local number, owner = thread(name, '')
-  local last = call('INCRBY', P .. 'last', count + 2)
+  local to = (owner or '') ~= '' and owner or user
+  local last = take(count + 2, to)
   local at = stamp()
   if not number then
+    while call('EXISTS', P .. 'thread:' .. last - count - 1, P .. 'said:' .. last - count - 1) > 0
+    do last = take(count + 2, to) end
     number, owner = last - count - 1, user
     call('HSET', P .. 'thread:' .. number, 't', name, 'u', user, 'n', '', 'v', 0, 'b', at)
     call('HSET', P .. 'threads:' .. HOME, name, number)
-    call('SET', P .. 'change:' .. person(user), last)
-    join(user)
+    wrote(person(user), last)
   elseif owner == '' and user ~= '' then
     give(number, user, last)
     owner = user
@@ -48,6 +55,7 @@ local function work(name, user, count)
   call('HSET', P .. 'thread:' .. number, 'a', at)
   call('ZADD', P .. 'active:' .. HOME, last, number)
   call('ZADD', P .. 'active:' .. person(owner), last, number)
+  join(owner)
   return number, owner, last - count, at
 end
 """
@@ -57,12 +65,12 @@ APPEND = """
 local count = #ARGV - 4
 local number, owner, id, at = work(ARGV[4], ARGV[3], count)
 local seq = call('LLEN', P .. 'said:' .. number) + 1
+wrote(person(owner), id + count)
 for at_turn = 0, count - 1 do
   local head = (id + at_turn) .. ' ' .. at .. ' '
   call('RPUSH', P .. 'said:' .. number, head .. ARGV[5 + at_turn])
   call('ZADD', P .. 'turns:' .. person(owner), id + at_turn, number .. ':' .. (seq + at_turn))
 end
-call('SET', P .. 'change:' .. person(owner), id + count)
 return {owner, id, seq, at}
 """
 
@@ -96,22 +104,34 @@ return packed(found)
 """
 
 # Then: after, limit. Answers runs of turns, each packed: thread, seq of the first, turns. What
-# stands together in its thread is read in one go.
+# stands together in its thread is read in one go. Where turns are gone, it is read again without
+# them: a page that is not full would be the last.
 TURNS_OF = """
-local members = call('ZRANGEBYSCORE', P .. 'turns:' .. person(ARGV[3]), '(' .. ARGV[4], '+inf',
-  'LIMIT', 0, ARGV[5])
-local runs, at = {}, 1
-while at <= #members do
-  local number, first = string.match(members[at], '^(%d+):(%d+)$')
-  local count = 1
-  while members[at + count] == number .. ':' .. (first + count) do count = count + 1 end
-  local run = {call('HGET', P .. 'thread:' .. number, 't'), first}
-  for _, said in ipairs(call('LRANGE', P .. 'said:' .. number, first - 1, first + count - 2)) do
-    run[#run + 1] = said
+local key = P .. 'turns:' .. person(ARGV[3])
+local function read()
+  local members = call('ZRANGEBYSCORE', key, '(' .. ARGV[4], '+inf', 'LIMIT', 0, ARGV[5])
+  local runs, at, gone = {}, 1, false
+  while at <= #members do
+    local number, first = string.match(members[at], '^(%d+):(%d+)$')
+    local count = 1
+    while members[at + count] == number .. ':' .. (first + count) do count = count + 1 end
+    local name = call('HGET', P .. 'thread:' .. number, 't')
+    if not name then call('UNLINK', P .. 'said:' .. number) end
+    local run = {name, first}
+    for _, said in ipairs(call('LRANGE', P .. 'said:' .. number, first - 1, first + count - 2)) do
+      run[#run + 1] = said
+    end
+    for missing = #run - 2, count - 1 do
+      gone = true
+      call('ZREM', key, members[at + missing])
+    end
+    if #run > 2 then runs[#runs + 1] = packed(run) end
+    at = at + count
   end
-  runs[#runs + 1] = packed(run)
-  at = at + count
+  return runs, gone
 end
+local runs, gone = read()
+while gone do runs, gone = read() end
 return packed(runs)
 """
 
@@ -127,9 +147,22 @@ return thread_row(number)
 THREADS = """
 local key = P .. 'active:' .. HOME
 if ARGV[4] == '1' then key = P .. 'active:' .. person(ARGV[3]) end
-local found = call('ZREVRANGEBYSCORE', key, ARGV[5], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
-local rows = {}
-for at = 1, #found, 2 do rows[#rows + 1] = thread_row(found[at], found[at + 1]) end
+local function read()
+  local found = call('ZREVRANGEBYSCORE', key, ARGV[5], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
+  local rows, gone = {}, false
+  for at = 1, #found, 2 do
+    if call('EXISTS', P .. 'thread:' .. found[at]) == 1 then
+      rows[#rows + 1] = thread_row(found[at], found[at + 1])
+    else
+      gone = true
+      call('ZREM', key, found[at])
+      call('UNLINK', P .. 'said:' .. found[at])
+    end
+  end
+  return rows, gone
+end
+local rows, gone = read()
+while gone do rows, gone = read() end
 return packed(rows)
 """
 
@@ -147,15 +180,17 @@ local number, owner = thread(ARGV[4], ARGV[3])
 if not number then return {0, 0, 0} end
 local key = person(owner)
 local count, vectors = call('LLEN', P .. 'said:' .. number), 0
-local embedded = call('EXISTS', P .. 'vectors:' .. key) > 0
+local embedded, ids = call('EXISTS', P .. 'vectors:' .. key) > 0, {}
 for seq = 1, count do
   local member = number .. ':' .. seq
-  if embedded then
-    local id = call('ZSCORE', P .. 'turns:' .. key, member)
-    vectors = vectors + drop_vector(owner, id)
+  local id = call('ZSCORE', P .. 'turns:' .. key, member)
+  if id then
+    ids[#ids + 1] = id
+    if embedded then vectors = vectors + drop_vector(owner, id) end
   end
   call('ZREM', P .. 'turns:' .. key, member)
 end
+moved(key, ids)
 call('HDEL', P .. 'threads:' .. HOME, ARGV[4])
 call('ZREM', P .. 'active:' .. HOME, number)
 call('ZREM', P .. 'active:' .. key, number)

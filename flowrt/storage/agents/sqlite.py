@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from flowrt.errors import VersionConflict
-from flowrt.storage.agents import sqlite_facts, sqlite_rows
+from flowrt.storage.agents import sqlite_facts, sqlite_parts, sqlite_rows
 from flowrt.storage.agents.protocol import (
     Fact,
+    IndexPart,
     NewTurn,
     Page,
     Person,
@@ -201,7 +202,7 @@ class SqliteAgentStore:
             row = sqlite_rows.find_thread(db, place)
             if row is None:
                 return Removed()
-            sqlite_rows.changed(db, row.person)
+            sqlite_rows.moved(db, row.person, row.id)
             return sqlite_rows.drop_thread(db, row.id)
 
         # Asked before: where there is nothing to remove, nothing is rewritten.
@@ -322,6 +323,26 @@ class SqliteAgentStore:
     async def version(self, person: Person) -> int:
         def read(db: sqlite3.Connection) -> int:
             return sqlite_rows.version(db, person)
+
+        return await self._read(read)
+
+    async def epoch(self, person: Person) -> int:
+        def read(db: sqlite3.Connection) -> int:
+            return sqlite_parts.epoch(db, sqlite_rows.find_person(db, person))
+
+        return await self._read(read)
+
+    async def put_part(self, person: Person, part: IndexPart, *, epoch: int) -> bool:
+        def write(db: sqlite3.Connection) -> bool:
+            return sqlite_parts.put(db, sqlite_rows.find_person(db, person), part, epoch)
+
+        return await self._write(write)
+
+    async def parts(self, person: Person, *, after: int = 0, limit: int = 16) -> Page[IndexPart]:
+        def read(db: sqlite3.Connection) -> Page[IndexPart]:
+            number = sqlite_rows.find_person(db, person)
+            found = sqlite_parts.list_parts(db, number, after, limit + 1)
+            return _page(found, limit, lambda part: part.first)
 
         return await self._read(read)
 

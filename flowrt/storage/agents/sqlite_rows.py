@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from flowrt.storage.agents import sqlite_parts
 from flowrt.storage.agents.protocol import Person, Place, Removed, ThreadInfo
 from flowrt.storage.encoding import decode_key, encode_key
 
@@ -149,6 +150,13 @@ def changed(db: sqlite3.Connection, person: int) -> None:
     db.execute("UPDATE people SET version = ? WHERE id = ?", (take(db), person))
 
 
+def moved(db: sqlite3.Connection, person: int, thread: int) -> None:
+    """Give a person a new version and epoch: the turns of a thread go or come."""
+    number = take(db)
+    db.execute("UPDATE people SET version = ?, epoch = ? WHERE id = ?", (number, number, person))
+    sqlite_parts.drop_around(db, person, thread)
+
+
 def drop_thread(db: sqlite3.Connection, thread: int) -> Removed:
     """Remove a thread with its turns and their vectors."""
     vectors = db.execute(
@@ -173,7 +181,7 @@ def drop_person(db: sqlite3.Connection, person: int) -> None:
     db.execute(
         "DELETE FROM earlier WHERE fact IN (SELECT key FROM facts WHERE person = ?)", (person,)
     )
-    for table in ("vectors", "turns", "threads", "facts"):
+    for table in ("parts", "vectors", "turns", "threads", "facts"):
         db.execute(f"DELETE FROM {table} WHERE person = ?", (person,))  # noqa: S608 - names of tables
     db.execute("DELETE FROM people WHERE id = ?", (person,))
 
@@ -194,8 +202,10 @@ def _know_user(db: sqlite3.Connection, agent: int, user: bytes) -> int:
     ).fetchone()
     if found is not None:
         return int(found[0])
+    number = take(db)
     added = db.execute(
-        "INSERT INTO people (agent, name, version) VALUES (?, ?, ?)", (agent, user, take(db))
+        "INSERT INTO people (agent, name, version, epoch) VALUES (?, ?, ?, ?)",
+        (agent, user, number, number),
     )
     return int(added.lastrowid or 0)
 
@@ -222,6 +232,6 @@ def _attribute(db: sqlite3.Connection, row: ThreadRow, user: str) -> ThreadRow:
         "UPDATE vectors SET person = ? WHERE id IN (SELECT id FROM turns WHERE thread = ?)",
         (person, row.id),
     )
-    changed(db, row.person)
-    changed(db, person)
+    moved(db, row.person, row.id)
+    moved(db, person, row.id)
     return row._replace(person=person, user=name)

@@ -48,7 +48,23 @@ _TABLES = (
 )
 
 
+_PARTS = (
+    # Numbers of one counter, so a version will do for the first epoch.
+    "ALTER TABLE people ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0",
+    "UPDATE people SET epoch = version",
+    "CREATE TABLE parts ("
+    " person INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, data BLOB NOT NULL,"
+    " PRIMARY KEY (person, first))",
+)
+
+
 def m002_agents(db: sqlite3.Connection) -> None:
     """Agents, people, threads, turns, facts and vectors."""
     for statement in _TABLES:
+        db.execute(statement)
+
+
+def m003_parts(db: sqlite3.Connection) -> None:
+    """Parts of the indexes that searches make, and the epochs that they are valid in."""
+    for statement in _PARTS:
         db.execute(statement)

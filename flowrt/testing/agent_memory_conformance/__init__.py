@@ -22,11 +22,13 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
         for part in (
+            "archives",
             "concurrency",
             "facts",
             "forgetting",
             "ids",
             "pages",
+            "parts",
             "suite",
             "threads",
             "turns",
@@ -36,11 +38,13 @@ pytest.register_assert_rewrite(
     )
 )
 
+from flowrt.testing.agent_memory_conformance.archives import ArchiveConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.concurrency import ConcurrencyConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.facts import FactConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.forgetting import ForgettingConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.ids import IdConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.pages import PageConformance  # noqa: E402
+from flowrt.testing.agent_memory_conformance.parts import PartConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.suite import Keeping  # noqa: E402
 from flowrt.testing.agent_memory_conformance.threads import ThreadConformance  # noqa: E402
 from flowrt.testing.agent_memory_conformance.turns import TurnConformance  # noqa: E402
@@ -57,8 +61,10 @@ class AgentMemoryConformance(
     VectorConformance,
     IdConformance,
     PageConformance,
+    PartConformance,
     VersionConformance,
     ForgettingConformance,
+    ArchiveConformance,
     ConcurrencyConformance,
 ):
     """Everything `flowrt.storage.agents.protocol` promises, as tests. `Suite` has the hooks."""

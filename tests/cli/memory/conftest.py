@@ -35,22 +35,25 @@ class Memory:
         self.folder = folder
         self.storage = storage
 
-    def run(self, command: str, *arguments: str) -> Any:
+    def run(self, command: str, *arguments: str, **environ: str) -> Any:
         """The finished process."""
         options = ("--config", "service.yaml", "--storage", self.storage)
-        return self.flowrt("memory", command, *arguments, *options)
+        return self.flowrt("memory", command, *arguments, *options, **environ)
 
-    def json(self, command: str, *arguments: str) -> Any:
+    def json(self, command: str, *arguments: str, **environ: str) -> Any:
         """What it prints with `--json`."""
-        done = self.run(command, *arguments, "--json")
+        done = self.run(command, *arguments, "--json", **environ)
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
 
-    async def talk(self, *said: tuple[str, str, str, Any], **settings: Any) -> None:
+    async def talk(
+        self, *said: tuple[str, str, str, Any], volatile: str = "", **settings: Any
+    ) -> None:
         """Have conversations: thread, user, what is said, and what the model replies."""
+        environ = {"FLOWRT_VOLATILE": volatile} if volatile else {}
         with FakeMessagesAPI([]) as api:
             document = remembering(api.base_url, userMemory=True, **settings)
-            async with load(self.folder, document, self.storage) as service:
+            async with load(self.folder, document, self.storage, environ=environ) as service:
                 for thread, user, text, replies in said:
                     api.add(*(replies if isinstance(replies, list) else [replies]))
                     await service.invoke("chat", say(text, thread, user))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flowrt.memory.agent_memory import working_key
+from flowrt.memory.agent_memory import archive_key, frame_key, working_key
 from flowrt.memory.archive import Names
 from flowrt.storage.agents.protocol import NewTurn, Person, Place
 from flowrt.storage.tiers import Storage
@@ -55,6 +55,10 @@ async def filled(url: str) -> None:
     await space.append(working_key("t", "t"), entries, head={"overhead": 1, "scale": 1.25})
     await space.append(working_key("t", "of nobody"), entries[:1], head={})
     await space.append("agent-memory/old/../thread", entries[:1], head=None)
+    await space.append(archive_key("t", "t"), [*entries, '{"text":"Ü\u2028"}'.encode()])
+    for agent, name in (("t", "f" * 32), ("../../x", "..")):
+        await space.set(frame_key(agent, name), '{"system":"Ü\u2028"}'.encode())
+    await space.set(frame_key("t", "sealed"), b"\xff\x00")
     await storage.close()
 
 
@@ -85,11 +89,72 @@ def test_a_round_trip_loses_nothing(
     else:
         memory.storage = f"sqlite:{tmp_path}/other.db"
     added = memory.json("import", "one")
-    assert {**{key: first[key] for key in added if key != "kept"}, "kept": 0} == added
+    nothing = {"kept": 0, "leftOut": 0}
+    assert {**{key: first[key] for key in added if key not in nothing}, **nothing} == added
     memory.json("export", "two")
     assert before == files(tmp_path / "two")
     without = [{key: row[key] for key in row if key != "version"} for row in memory.json("threads")]
     assert [{key: row[key] for key in row if key != "version"} for row in listed] == without
+
+
+async def test_what_was_asked_at_a_turn_is_known_after_a_round_trip(any_memory: Memory) -> None:
+    memory = any_memory
+    said = [("t", "ann", f"{number} " + "word " * 300, "Fine.") for number in range(5)]
+    note = {"name": "remember", "input": {"name": "city", "value": "Berlin"}}
+    replies = [FakeReply(tool_calls=[note]), "Noted."]
+    await memory.talk(("one", "ann", "Berlin.", replies), *said, contextMaxTokens=1200)
+    asked = [("show", "--thread", "t", "--at", str(seq)) for seq in range(1, 11)]
+    before = [memory.json(*each) for each in asked]
+    assert all(each["exact"] for each in before)
+    memory.run("export", "one")
+    memory.storage = f"sqlite:{memory.folder}/other.db"
+    memory.run("import", "one")
+    assert before == [memory.json(*each) for each in asked]
+
+
+async def test_a_volatile_tier_that_can_be_reached_is_exported_and_imported(
+    memory: Memory, redis_url: str
+) -> None:
+    import redis
+
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+        await memory.talk(("kept", "ann", "Hi.", "Hello."))
+        settings = {"memoryVolatile": True, "history": "record", "contextMaxTokens": 1200}
+        said = [("t", "ann", f"{number} " + "word " * 300, "Fine.") for number in range(5)]
+        await memory.talk(*said, volatile=redis_url, **settings)
+        reached = {"FLOWRT_VOLATILE": redis_url}
+        counts = memory.json("export", "one", **reached)
+        assert (2, 12, True) == (counts["threads"], counts["turns"], counts["volatile"])
+        listed = memory.json("threads", **reached)
+        shown = memory.json("show", "--thread", "t", "--at", "1", **reached)
+        assert shown["exact"]
+        client.flushdb()
+        memory.storage = f"sqlite:{memory.folder}/other.db"
+        added = memory.json("import", "one", **reached)
+        assert (2, 0) == (added["threads"], added["leftOut"])
+        memory.json("export", "two", **reached)
+        assert files(memory.folder / "one") == files(memory.folder / "two")
+        tiers = [(row["thread"], row["tier"]) for row in listed]
+        again = memory.json("threads", **reached)
+        assert tiers == [(row["thread"], row["tier"]) for row in again]
+        assert shown == memory.json("show", "--thread", "t", "--at", "1", **reached)
+
+
+async def test_a_volatile_tier_that_cannot_be_reached_is_said_to_be_left_out(
+    memory: Memory, redis_url: str
+) -> None:
+    await memory.talk(("kept", "ann", "Hi.", "Hello."))
+    done = memory.run("export", "one")
+    assert "the volatile tier is in the memory of a running service" in done.stderr
+    assert not memory.json("export", "two")["volatile"]
+    assert not (memory.folder / "one/volatile").exists()
+    settings = {"memoryVolatile": True, "history": "record"}
+    await memory.talk(("t", "ann", "Hi.", "Hello."), volatile=redis_url, **settings)
+    memory.json("export", "three", FLOWRT_VOLATILE=redis_url)
+    memory.storage = f"sqlite:{memory.folder}/other.db"
+    assert 1 <= memory.json("import", "three")["leftOut"]
+    assert ["kept"] == [row["thread"] for row in memory.json("threads")]
 
 
 def test_no_id_leaves_the_folder_and_only_its_owner_reads_it(
@@ -145,7 +210,7 @@ async def test_a_merge_adds_what_is_missing_and_leaves_the_rest(memory: Memory) 
     await memory.talk(("t", "ann", "And?", "Yes."))
     await memory.put("city", "Rome")
     added = memory.json("import", "one", "--merge")
-    assert {"threads": 1, "turns": 2, "contexts": 1, "facts": 0, "kept": 3} == added
+    assert {"threads": 1, "turns": 2, "contexts": 1, "facts": 0, "kept": 3, "leftOut": 0} == added
     assert {"t": 4, "u": 2} == {row["thread"]: row["turns"] for row in memory.json("threads")}
     assert ["Rome"] == [row["value"] for row in memory.json("facts", "--user", "ann")]
     assert 0 == memory.json("import", "one", "--merge")["turns"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flowrt.memory.agent_memory import working_key
+from flowrt.memory.agent_memory import archive_key, working_key
 from flowrt.storage.agents.protocol import Person, Place
 from flowrt.storage.tiers import Storage
 from flowrt.testing.replies import FakeReply
@@ -126,6 +126,29 @@ async def test_contexts_that_cannot_be_used_are_found(
     assert "the record has no such thread" in faults["thread 'nobody/s' of agent 'helper'"]
     assert "a value is where a conversation belongs" in faults["agent-memory/old"]
     assert found["faults"] == len(found["findings"]), json.dumps(found)
+
+
+async def test_archives_that_cannot_be_used_and_frames_that_are_gone_are_found(
+    any_memory: Memory,
+) -> None:
+    memory = any_memory
+    await memory.talk(("t", "ann", "Hi.", "Hello."))
+    storage = Storage.from_urls("test", memory.storage, environ={})
+    space = storage.space("user")
+    await space.append(archive_key("helper", "t"), [b"{"])
+    await space.append(archive_key("helper", "nobody/s"), [b'{"role":"user","content":[]}'])
+    for key in (await space.scan("agents-frames/")).keys:
+        await space.delete(key.name)
+    await storage.close()
+    findings = memory.json("doctor")["findings"]
+    found = {each["where"]: (each["level"], each["what"]) for each in findings}
+    broken = found["the archive of thread 't' of agent 'helper'"]
+    assert ("fault", True) == (broken[0], "cannot be read" in broken[1])
+    unlisted = found["the archive of thread 'nobody/s' of agent 'helper'"]
+    assert ("fault", True) == (unlisted[0], "no such thread" in unlisted[1])
+    assert "note" == found["thread 't' of agent 'helper'"][0]
+    memory.run("clear", "--thread", "nobody/s", "--agent", "helper")
+    assert 2 == len(memory.json("doctor")["findings"])
 
 
 async def test_a_fact_whose_turn_is_gone_is_only_noted(any_memory: Memory) -> None:

@@ -28,6 +28,7 @@ async def test_clear_removes_turns_and_context_and_never_the_facts(any_memory: M
 
 
 async def test_a_forgotten_user_is_gone_and_the_others_are_not(any_memory: Memory) -> None:
+    """FB-70."""
     memory = any_memory
     note = {"name": "remember", "input": {"name": "pet", "value": SECRET}}
     await memory.talk(
@@ -54,19 +55,45 @@ async def test_a_forgotten_user_is_gone_and_the_others_are_not(any_memory: Memor
 
 
 async def test_the_file_does_not_hold_the_text_of_whom_it_forgot(memory: Memory) -> None:
+    """FB-70."""
     note = {"name": "remember", "input": {"name": "pet", "value": SECRET}}
     said = [
         (f"t{number}", "ann", f"{SECRET} {number} " + "x" * 3000, f"{SECRET}!")
         for number in range(20)
     ]
     await memory.talk(
-        *said, ("t", "ann", SECRET, [FakeReply(tool_calls=[note]), "Noted."]),
+        *said,
+        ("t", "ann", SECRET, [FakeReply(tool_calls=[note]), "Noted."]),
+        *(("t", "ann", f"{SECRET} {number} " + "y" * 3000, f"{SECRET}!") for number in range(5)),
         ("u", "bob", "Hi.", "Hello."),
-    )  # fmt: skip
+        contextMaxTokens=2000,
+    )
+    assert memory.json("show", "--thread", "t")["working"]["compactions"]
     assert SECRET.encode() in _bytes(memory.folder)
     memory.run("forget", "--user", "ann")
     assert SECRET.encode() not in _bytes(memory.folder)
     assert ["u"] == [row["thread"] for row in memory.json("threads")]
+
+
+async def test_what_was_pruned_or_forgotten_is_in_no_file_either(memory: Memory) -> None:
+    """The archive has what left the context, and knows of notes without having their text."""
+    note = {"name": "remember", "input": {"name": f"pet {SECRET}", "value": SECRET}}
+    forget = {"name": "forget", "input": {"name": f"pet {SECRET}"}}
+    long = [(f"t{n % 2}", "ann", f"{n} {SECRET} " + "x" * 3000, "Yes.") for n in range(8)]
+    await memory.talk(
+        ("n", "ann", "Note it.", [FakeReply(tool_calls=[note]), "Noted."]),
+        *long,
+        ("o", "bob", "Hi.", "Hello."),
+        contextMaxTokens=2000,
+    )
+    assert memory.json("show", "--thread", "t1", "--at", "1")["exact"]
+    for thread in ("t0", "t1"):
+        memory.run("clear", "--thread", thread)
+    await memory.talk(("n", "ann", "Never mind.", [FakeReply(tool_calls=[forget]), "Forgot it."]))
+    await memory.talk(("z", "ann", "Hello.", "Hi."))
+    memory.run("clear", "--thread", "n")
+    assert ["z", "o"] == [row["thread"] for row in memory.json("threads")]
+    assert SECRET.encode() not in _bytes(memory.folder)
 
 
 async def test_only_one_agent_may_be_made_to_forget(memory: Memory) -> None:

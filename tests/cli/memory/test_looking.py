@@ -9,7 +9,7 @@ import pytest
 
 from flowrt.testing import FakeMessagesAPI
 from flowrt.testing.replies import FakeReply
-from tests.agent.remembering import remembering, say
+from tests.agent.remembering import Kept, remembering, say
 from tests.cli.memory.conftest import Memory
 from tests.services import load
 
@@ -70,36 +70,64 @@ async def test_what_a_compaction_dropped_is_marked_and_when(memory: Memory) -> N
     assert "compacted 20" in text
 
 
-async def test_at_a_turn_is_told_what_is_kept_of_the_request_and_what_is_not(
+async def test_at_a_turn_is_the_request_that_the_model_was_sent(any_memory: Memory) -> None:
+    memory, long = any_memory, "word " * 300
+    said = [f"{number} {long}" for number in range(6)]
+    replies = [
+        [*remember("city", "Berlin")] if not number else [f"Answer {number}."]
+        for number in range(6)
+    ]
+    with FakeMessagesAPI([]) as api:
+        document = remembering(api.base_url, userMemory=True, contextMaxTokens=1000)
+        async with load(memory.folder, document, memory.storage) as service:
+            for text, reply in zip(said, replies, strict=True):
+                api.add(*reply)
+                await service.invoke("chat", say(text, "t"))
+        sent = api.bodies
+    # The first exchange has two calls: one for its question, one for its answer.
+    of_turns = [*sent[:2], *(body for body in sent[2:] for _ in "qa")]
+    cuts = memory.json("show", "--thread", "t")["working"]["compactions"]
+    assert len(cuts) > 1
+    for seq in (1, 2, 3, 6, 7, 12):
+        shown = memory.json("show", "--thread", "t", "--at", str(seq))
+        assert (True, "", []) == (shown["exact"], shown["unknown"], shown["lacking"])
+        assert of_turns[seq - 1] == shown["request"], seq
+    text = memory.run("show", "--thread", "t", "--at", "2").stdout
+    assert "the exact request, model call 2 of 2 of its exchange" in text
+    assert "tools: echo, remember, forget, search_memory" in text
+    assert "parameters through connector 'claude': {\"model\": " in text
+    wrong = memory.run("show", "--thread", "t", "--at", "13")
+    assert (2, True) == (wrong.returncode, "has 12 turns" in wrong.stderr)
+
+
+async def test_at_a_turn_whose_request_is_not_kept_the_record_before_it_is_shown(
     memory: Memory,
 ) -> None:
+    await memory.talk(("t", "ann", "Hi.", "Hello."))
+    kept = Kept.at(memory.storage)
+    await kept.record("Told by somebody else.")
+    await kept.close()
+    shown = memory.json("show", "--thread", "t", "--at", "3")
+    assert (False, None) == (shown["exact"], shown["request"])
+    assert "does not say what was in it" in shown["unknown"]
+    text = memory.run("show", "--thread", "t", "--at", "3").stdout
+    assert "the request is not known: the record does not say" in text
+    assert "the record before it: 2 turns" in text
+
+
+async def test_what_is_forgotten_since_is_lacking_and_said_to_be(memory: Memory) -> None:
+    forget = [FakeReply(tool_calls=[{"name": "forget", "input": {"name": "city"}}]), "Done."]
     await memory.talk(
-        ("t", "ann", "I live in Berlin.", remember("city", "Berlin")),
-        ("t", "ann", "Now in Rome.", remember("city", "Rome")),
-        ("t", "ann", "And?", "Fine."),
+        ("one", "ann", "I live in Berlin.", remember("city", "Berlin")),
+        ("two", "ann", "Hello.", "Hi."),
+        ("one", "ann", "Forget it.", forget),
     )
-    shown = memory.json("show", "--thread", "t", "--at", "2")
-    assert ["user", "assistant", "user"] == [each["role"] for each in shown["messages"]]
-    assert [("city", "Berlin")] == [(each["name"], each["value"]) for each in shown["facts"]]
-    assert [1, 2] == [each["seq"] for each in shown["record"]]
-    assert any("system prompt" in what for what in shown["notKept"])
-    text = memory.run("show", "--thread", "t", "--at", "5").stdout
-    assert "the messages of the request: 9" in text
-    assert "city = Rome" in text
-    wrong = memory.run("show", "--thread", "t", "--at", "7")
-    assert (2, True) == (wrong.returncode, "has 6 turns" in wrong.stderr)
-
-
-async def test_at_a_turn_before_a_compaction_nothing_is_made_up(memory: Memory) -> None:
-    long = "word " * 300
-    said = [("t", "ann", f"{number} {long}", f"Answer {number}.") for number in range(6)]
-    await memory.talk(*said, contextMaxTokens=1500)
-    first = memory.json("show", "--thread", "t", "--at", "1")
-    assert first["messages"] is None
-    assert "does not hold the turn" in first["messagesUnknown"]
-    assert (
-        "the record before it: 2 turns" in memory.run("show", "--thread", "t", "--at", "3").stdout
-    )
+    shown = memory.json("show", "--thread", "two", "--at", "1")
+    assert not shown["exact"]
+    assert ["notes about the user" in what for what in shown["lacking"]] == [True]
+    assert ["Hello."] == [block["text"] for block in shown["request"]["messages"][0]["content"]]
+    text = memory.run("show", "--thread", "two", "--at", "1").stdout
+    assert "the request, as far as it is known\n  without the notes about the user" in text
 
 
 async def test_why_gives_the_turn_and_the_values_before(any_memory: Memory) -> None:

@@ -147,6 +147,7 @@ async def test_a_text_is_embedded_once_and_never_for_somebody_else() -> None:
 
 @pytest.mark.parametrize("other", [Topics("topics-2"), Topics("topics-1", size=8)])
 async def test_vectors_of_another_model_or_size_are_made_anew_from_the_text(other: Topics) -> None:
+    """FB-66."""
     store, work = MemoryAgentStore(), Background()
     await said(store, "my poodle", "a train")
     await Recall(store, Embedder(Topics())).embed(ADA)

@@ -15,6 +15,8 @@ from tests.storage.hands import HandClock
 
 
 class TestMemoryAgentStore(AgentMemoryConformance):
+    keeps_parts = False
+
     @pytest.fixture
     def store(self) -> Keeping:
         return MemoryStore()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.services import agent, flows
 from tests.testing.suite.suites import run, run_one, told
 
@@ -152,3 +154,17 @@ async def test_a_source_from_outside_does_not_start(tmp_path: Path) -> None:
     }
     result = await run_one(tmp_path, service, case, sources=True)
     assert "passed" == result.status, told(result)
+
+
+@pytest.mark.parametrize("mode", ["events", "socket"])
+async def test_a_bot_is_called_without_slack_however_its_events_come(
+    tmp_path: Path, mode: str
+) -> None:
+    document = flows(main=[{"type": "set-payload", "name": "step", "value": "vars.slack.text"}])
+    document["flows"][0]["source"] = {"type": "slack", "settings": {"mode": mode}}
+    tokens = {"botToken": "xoxb-x", "signingSecret": "s", "appToken": "xapp-x"}
+    document["connectors"] = [{"name": "team", "type": "slack", "settings": tokens}]
+    case = {"input": {"vars": {"slack": {"text": "hi"}}}, "expect": {"body": "hi"}}
+    for sources in (False, True):
+        result = await run_one(tmp_path, document, case, sources=sources)
+        assert "passed" == result.status, told(result)
