@@ -24,7 +24,7 @@ class Decrypt(CryptoBlock):
     """
 
     async def run(self, message: Message, run: Run) -> Message:
-        opened = self._crypto.open(self._sealed(message))
+        opened = self._crypto.unseal(self._sealed(message))
         try:
             return self._fold(message, clean_text(opened.decode()))
         except UnicodeDecodeError:

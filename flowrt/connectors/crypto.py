@@ -139,7 +139,7 @@ class CryptoConnector(Connector[CryptoSettings]):
                 f"found {len(value)}; seal a key of aes-gcm with it"
             ) from error
 
-    def open(self, sealed: bytes) -> bytes:
+    def unseal(self, sealed: bytes) -> bytes:
         """What `seal` was given. Raises `FlowError` for another key and for changed bytes."""
         try:
             if self.settings.algorithm != "rsa-oaep":
