@@ -13,9 +13,9 @@ from flowrt.storage.tiers import Space
 CACHED = "cache/"
 
 
-def object_key(expr: Expression, message: Message, block: str) -> str:
+def object_key(expr: Expression, message: Message, what: str) -> str:
     """The stored key for an author's key; null, empty or blank is an `ExpressionError`."""
-    return PREFIX + expr.key(message, f"{block} key")
+    return PREFIX + expr.key(message, what)
 
 
 def object_space(run: Run, volatile: bool) -> Space:

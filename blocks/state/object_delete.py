@@ -31,7 +31,7 @@ class ObjectDelete(Block[ObjectDeleteSettings]):
     Settings = ObjectDeleteSettings
 
     async def run(self, message: Message, run: Run) -> Message:
-        key = object_key(self.settings.key, message, "object-delete")
+        key = object_key(self.settings.key, message, "object-delete key")
         space = object_space(run, self.settings.volatile)
         await space.delete(key)
         return message

@@ -47,7 +47,7 @@ class ObjectRead(Block[ObjectReadSettings]):
 
     async def run(self, message: Message, run: Run) -> Message:
         settings = self.settings
-        key = object_key(settings.key, message, "object-read")
+        key = object_key(settings.key, message, "object-read key")
         space = object_space(run, settings.volatile)
         stored = await space.get(key)
         if stored is not None and isinstance(stored.value, bytes):

@@ -34,7 +34,7 @@ class ObjectWrite(Block[ObjectWriteSettings]):
 
     async def run(self, message: Message, run: Run) -> Message:
         settings = self.settings
-        key = object_key(settings.key, message, "object-write")
+        key = object_key(settings.key, message, "object-write key")
         value = message.body if settings.value is None else settings.value.value(message)
         space = object_space(run, settings.volatile)
         await space.set(key, value)

@@ -166,7 +166,7 @@ class Gates:
                 toolCallId=call["id"],
                 authorizationId=authorization,
                 input=call["input"],
-                expiresInSeconds=int(patience) if patience.is_integer() else patience,
+                expiresInSeconds=int(patience),
             )
             self._events.check()
             await self._wait(answer, deadline)

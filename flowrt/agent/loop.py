@@ -37,6 +37,13 @@ _STOP_REASONS = {
 }
 """How the record of an unanswered question says what `vars.guardrail.reason` says."""
 
+_ERROR_WORDS = {
+    "refusal": "model refused and no guardrail configured",
+    "max_tokens": "max tokens",
+    "max_iterations": "exceeded max iterations",
+}
+"""What suites and `error:` chains written for Octo look for in the error text (dialect 5.4)."""
+
 _log = get_logger("flowrt.agent")
 
 
@@ -218,6 +225,7 @@ class Loop:
             Ending(iteration, stop_reason=_STOP_REASONS[reason], leftover=leftover)
         )
         if self._spec.default is None:
-            raise AgentError(f"ai-agent: {text}, and no `default` flow takes over")
+            words = _ERROR_WORDS[reason]
+            raise AgentError(f"ai-agent: {words}: {text}, and no `default` flow takes over")
         self._message.set("guardrail", {"reason": reason, "text": text})
         return await self._spec.default.run(self._message, self._run)

@@ -9,6 +9,7 @@ from flowrt.agent.conversation import Conversation
 from flowrt.agent.preamble import quoted
 from flowrt.errors import FlowrtError, VersionConflict
 from flowrt.message import clean_text
+from flowrt.observe.masking import mask_text
 from flowrt.storage.agents.protocol import Person
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class MemoryTools:
 
     async def _remember(self, person: Person, name: str, value: str) -> str:
         conversation = self._conversation
+        # A note outlives its conversation and is told in every later one (FB-68).
+        said, name, value = (name, value), mask_text(name), mask_text(value)
         seq = await self._source()
         for attempt in range(1, _ATTEMPTS + 1):
             known = await conversation.facts.fact(person, name, context=conversation.context)
@@ -98,7 +101,10 @@ class MemoryTools:
             else:
                 break
         was = known is not None and known.value != value
-        return f"remembered {quoted(name)}" + (", in place of what was there" if was else "")
+        told = ", in place of what was there" if was else ""
+        if (name, value) != said:
+            told += "; what looked like a secret is left out, as secrets are never kept"
+        return f"remembered {quoted(name)}{told}"
 
     async def _forget(self, person: Person, name: str) -> str:
         conversation = self._conversation

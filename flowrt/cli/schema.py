@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from flowrt.cli.exits import DONE
-from flowrt.config.model import Document
+from flowrt.config.model import EXTENSION, Document
 from flowrt.engine import registry
 
 
@@ -56,6 +56,8 @@ def service_schema(
 ) -> dict[str, Any]:
     """The schema of a service file that knows these types."""
     schema = Document.model_json_schema(by_alias=True, mode="validation")
+    # Else editors would mark what the loader takes.
+    schema["patternProperties"] = {f"^{EXTENSION}": {"description": "For anchors to merge from."}}
     definitions = schema.pop("$defs", {})
     blocks = {name: registry.blocks.get(name) for name in block_types}
     connectors = {name: registry.connectors.get(name) for name in connector_types}

@@ -18,6 +18,7 @@ from flowrt.engine.block import Settings
 from flowrt.engine.chain import Chain, RestOfChain, Step
 from flowrt.engine.connector import AnyConnector
 from flowrt.engine.flow import Flow, FlowHandle
+from flowrt.engine.missing import refusal
 from flowrt.engine.run import Runtime
 from flowrt.engine.site import Refusal, Site
 from flowrt.engine.source import AnySource, SourceSite
@@ -212,7 +213,7 @@ class Builder:
         try:
             kind = registry.sources.get(name)
         except registry.UnknownType as unknown:
-            self._unknown_sources.append(_unknown("source", name, unknown, table))
+            self._unknown_sources.append(_unknown("source", unknown, table))
             return None
         settings = self._settings_of(kind.Settings, table.get("settings"), table)
         if settings is None:
@@ -304,7 +305,7 @@ class Builder:
         try:
             return types.get(name)
         except registry.UnknownType as unknown:
-            self.faults.append(_unknown(what, name, unknown, table))
+            self.faults.append(_unknown(what, unknown, table))
             return None
 
     def _settings_of(
@@ -363,14 +364,12 @@ def place_in(table: Table, field: tuple[str | int, ...]) -> tuple[Position, str]
     return position, path
 
 
-def _unknown(what: str, name: str, unknown: registry.UnknownType, table: Table) -> Fault:
+def _unknown(what: str, unknown: registry.UnknownType, table: Table) -> Fault:
     # A source may be named by `connector` alone, and a block by `ref`.
     key = next((key for key in ("type", "connector", "ref") if key in table), "type")
+    found, way_out = refusal(what, unknown)
     return Fault(
-        table.value_positions.get(key, table.position),
-        table.path_of(key),
-        f"unknown {what} type {name!r}",
-        way_out=f"did you mean {unknown.nearest!r}?" if unknown.nearest else "",
+        table.value_positions.get(key, table.position), table.path_of(key), found, way_out=way_out
     )
 
 

@@ -12,9 +12,10 @@ SOURCES = "flowrt.sources"
 
 
 class UnknownType(LookupError):
-    """No installed package registers this name. `nearest` is the closest one, or None."""
+    """No installed package registers this `name`. `nearest` is the closest one, or None."""
 
     def __init__(self, group: str, name: str, known: list[str]) -> None:
+        self.name = name
         self.known = known
         close = difflib.get_close_matches(name, known, n=1)
         self.nearest = close[0] if close else None

@@ -23,7 +23,7 @@ _PLACES = re.compile(
     | (?P<header>\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key)\b
         ["']?\s*[:=]\s*["']?(?:bearer\s+|basic\s+)?)[^\s"',;]+(?:;[^\r\n"']*)?
     | (?P<bearer>\bbearer\s+)[a-z0-9._~+/=-]{12,}
-    | (?P<pair>\b[a-z0-9_-]*(?:api[_-]?key|token|password|passwd|secret)["']?\s*
+    | (?P<pair>\b[a-z0-9_-]*(?:api[_-]?key|access[_-]key|token|password|passwd|secret)["']?\s*
         (?:=\s*["']?|:\s*["']?(?=[^\s"'&,;}]*(?-i:[^a-z\s"'&,;}]))))
         (?!\[redacted\])[^\s"'&,;}]{6,}
     | (?P<hook>\bhttps://hooks\.slack\.com/services/)[A-Za-z0-9/_-]+
@@ -31,7 +31,10 @@ _PLACES = re.compile(
 )
 _SHAPES = re.compile(
     r"\b(?:(?:xox[a-z]|xapp)-[A-Za-z0-9-]{8,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}"
-    r"|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,})\b"
+    r"|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}"
+    r"|[prs]k_(?:live|test)_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{20,})\b"
+    # A key that was cut off is one all the same.
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
 
 _known: set[str] = set()

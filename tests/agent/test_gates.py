@@ -195,6 +195,21 @@ async def test_a_condition_that_fails_or_is_no_bool_denies_without_asking(
     assert [] == person.of("tool_authorization")
 
 
+async def test_the_time_for_an_answer_is_told_in_whole_seconds(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    """An events chain divides it by 60, which fails where it is sometimes a double."""
+    api.add(FakeReply(tool_calls=[call(1)]), "No.")
+    person, clock = Person(), CaseClock()
+    document = gated(api, authorizeTimeout="1m30.5s")
+    async with load(tmp_path, document, clock=clock) as service:
+        running = start(service, person)
+        asked = await person.asked.get()
+        clock.advance(91)
+        await running
+    assert (90, int) == (asked["expiresInSeconds"], type(asked["expiresInSeconds"]))
+
+
 async def test_a_call_that_nobody_answers_is_denied_when_its_time_is_over(
     api: FakeMessagesAPI, tmp_path: Path
 ) -> None:

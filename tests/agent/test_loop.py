@@ -206,7 +206,16 @@ async def test_without_a_default_path_a_run_that_never_answers_fails(
 ) -> None:
     api.reply = lambda _: FakeReply(tool_calls=[call("echo", x=1)])
     (result,) = await run(tmp_path, agent(api.base_url, maxIterations=2), "hi")
-    assert 'block "assistant": ai-agent: no answer after 2 model calls' in str(result.error)
+    assert 'block "assistant": ai-agent: exceeded max iterations: ' in str(result.error)
+    assert "no answer after 2 model calls" in str(result.error)
+
+
+async def test_without_a_default_path_a_refusal_fails_in_the_dialect_s_words(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    api.add(FakeReply(text="I cannot.", stop_reason="refusal"))
+    (result,) = await run(tmp_path, agent(api.base_url), "hi")
+    assert "ai-agent: model refused and no guardrail configured" in str(result.error)
 
 
 async def test_a_refusal_takes_the_default_path(api: FakeMessagesAPI, tmp_path: Path) -> None:

@@ -245,3 +245,25 @@ async def test_the_size_of_the_notes_is_taken_from_the_budget(
                     await service.invoke("chat", say(f"message {number}"))
                 sizes.append(len(await Kept.of(service).working()))
     assert sizes[1] < sizes[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("Logs in with password=hunter2hunter2.", "Logs in with password=[redacted]"),
+        ("Their key is sk-ant-api03-abcdefghijklmnop.", "Their key is [redacted]."),
+        ("Uses postgres://ann:p4ssw0rd@db/x.", "Uses postgres://ann:[redacted]@db/x."),
+        ("Works on commit 9b91e5a1c0ffee9b91e5a1c0ffee9b91e5a1c0ff.", None),
+    ],
+)
+async def test_a_secret_never_becomes_a_fact(
+    api: FakeMessagesAPI, tmp_path: Path, value: str, kept: str | None
+) -> None:
+    """FB-68: the note stays, what surrounds the secret too, and the model is told."""
+    api.add(call("remember", name="login", value=value), "Noted.")
+    async with load(tmp_path, noting(api.base_url)) as service:
+        await service.invoke("chat", say("Remember this.", "t", "ann"))
+        fact = await Kept.of(service).fact("login", "ann")
+    assert fact is not None
+    assert (kept or value) == fact.value
+    assert (kept is not None) == ("looked like a secret" in result(api)[0])

@@ -119,6 +119,12 @@ def test_the_example_of_a_block_loads(name: str, tmp_path: Path) -> None:
         {"name": "shop", "type": "http-client", "settings": {"baseURL": "https://example.com"}},
         TEAM,
         {"name": "reports", "type": "file", "settings": {"root": "."}},
+        {"name": "vault", "type": "crypto", "settings": {"key": "k" * 16, "keyEncoding": "utf8"}},
+        {
+            "name": "orders",
+            "type": "database",
+            "settings": {"driver": "sqlite", "dsn": ":memory:"},
+        },
     ]
     assert load(tmp_path, document).flows
 

@@ -25,6 +25,12 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXZhbHVl"
         ("token xapp-1-A0-1234567890-abcdef", "xapp-1-A0-1234567890-abcdef"),
         (f"signed {JWT}", JWT),
         ("key sk-ant-api03-abcdefghijklmnop", "sk-ant-api03-abcdefghijklmnop"),
+        ("pay sk_live_4eC39HqLyjWDarjtT1", "sk_live_4eC39HqLyjWDarjtT1"),
+        ("pay pk_live_4eC39HqLyjWDarjtT1", "pk_live_4eC39HqLyjWDarjtT1"),
+        ("pat github_pat_11AAAAAAA0aaaaaaaaaaaa", "github_pat_11AAAAAAA0aaaaaaaaaaaa"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "wJalrXUtnFEMI/K7MDENG"),
+        ("key -----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----", "MIIEow"),
+        ("cut -----BEGIN PRIVATE KEY-----\nMIIEvQ", "MIIEvQ"),
     ],
 )
 def test_a_secret_is_masked_and_its_context_stays(text: str, secret: str) -> None:
@@ -43,6 +49,8 @@ def test_a_secret_is_masked_and_its_context_stays(text: str, secret: str) -> Non
         "the token count is 12",
         "env.ANTHROPIC_API_KEY: required environment variable is not set",
         "https://host/path?page=2",
+        "task_live_1234567890",
+        "the access key is under the mat",
     ],
 )
 def test_an_innocent_text_is_left_alone(text: str) -> None:
