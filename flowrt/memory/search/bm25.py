@@ -46,11 +46,17 @@ class _Weights(dict[int, float]):
 
 
 class _Piece(NamedTuple):
-    """The postings of a term in one run, whose texts are numbered from `start` on."""
+    """The postings of a term in one run, whose texts are numbered from `start` on.
+
+    They are those from `low` to `high`. Cut out only where they are read whole: those of common
+    words are long, and mostly looked at in a few places.
+    """
 
     start: int
     numbers: array[int]
     codes: array[int]
+    low: int
+    high: int
 
 
 class _Said(NamedTuple):
@@ -119,13 +125,14 @@ class WordIndex:
     def _said(self, term: str) -> _Said:
         wanted = key(term)
         pieces = [
-            _Piece(start, *posting)
+            _Piece(start, run.numbers, run.codes, *span)
             for start, run in zip(self._starts, self._runs, strict=True)
-            if (posting := run.find(wanted))
+            if (span := run.find(wanted))
         ]
         if term in self._open:
-            pieces.append(_Piece(self._start, *self._open[term]))
-        return _Said(sum(len(piece.numbers) for piece in pieces), pieces)
+            numbers, codes = self._open[term]
+            pieces.append(_Piece(self._start, numbers, codes, 0, len(numbers)))
+        return _Said(sum(piece.high - piece.low for piece in pieces), pieces)
 
     def _rarity(self, having: int) -> float:
         return math.log1p((self.count - having + 0.5) / (having + 0.5))
@@ -151,7 +158,8 @@ class WordIndex:
     def _add(self, scores: dict[int, float], said: _Said) -> None:
         rarity, weights = self._rarity(said.having), self._weights
         first, known = not scores, scores.get
-        for start, numbers, codes in said.pieces:
+        for start, all_numbers, all_codes, low, high in said.pieces:
+            numbers, codes = all_numbers[low:high], all_codes[low:high]
             texts = map(start.__add__, numbers)
             if first:
                 added = [rarity * weights[code] for code in codes]
@@ -164,9 +172,9 @@ class WordIndex:
         best = sorted(heapq.nlargest(RERANKED, scores, key=scores.__getitem__))
         for having, pieces in common:
             rarity = self._rarity(having)
-            for start, numbers, codes in pieces:
-                last = start + numbers[-1]
+            for start, numbers, codes, low, high in pieces:
+                last = start + numbers[high - 1]
                 for text in best[bisect_left(best, start) : bisect_left(best, last + 1)]:
-                    place = bisect_left(numbers, text - start)
+                    place = bisect_left(numbers, text - start, low, high)
                     if numbers[place] == text - start:
                         scores[text] += rarity * self._weights[codes[place]]

@@ -156,6 +156,10 @@ class PersonIndex:
         """Whether there are closed runs that no store was asked to keep."""
         return bool(self._unkept)
 
+    def keep_none(self) -> None:
+        """What was closed so far is not to be kept."""
+        self._unkept.clear()
+
     def next_part(self) -> IndexPart | None:
         """The next closed run, for a store to keep; None where there is none."""
         while self._unkept:

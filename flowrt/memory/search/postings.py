@@ -99,16 +99,19 @@ class ClosedRun(NamedTuple):
         """How many bytes of memory it takes."""
         return sum(len(column) * column.itemsize for column in self[2:])
 
-    def find(self, wanted: int) -> Posting | None:
-        """The texts that say the term of a key; None where none does."""
+    def find(self, wanted: int) -> tuple[int, int] | None:
+        """From where to where `numbers` and `codes` are of the term of a key; None: nowhere."""
         place = bisect_left(self.keys, wanted)
         if place == len(self.keys) or self.keys[place] != wanted:
             return None
-        return self._at(place)
+        return self._span(place)
+
+    def _span(self, place: int) -> tuple[int, int]:
+        return self.ends[place - 1] if place else 0, self.ends[place]
 
     def _at(self, place: int) -> Posting:
-        start = self.ends[place - 1] if place else 0
-        return self.numbers[start : self.ends[place]], self.codes[start : self.ends[place]]
+        low, high = self._span(place)
+        return self.numbers[low:high], self.codes[low:high]
 
     def only(self, texts: list[int]) -> ClosedRun:
         """The same of some of its texts, which rise; they are numbered anew."""

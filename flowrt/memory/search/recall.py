@@ -195,7 +195,11 @@ async def keep(store: AgentStore, index: PersonIndex) -> None:
         while True:
             async with index.lock:
                 epoch, part = index.epoch, index.next_part()
-            if part is None or not await store.put_part(index.person, part, epoch=epoch):
+            if part is None:
+                return
+            if not await store.put_part(index.person, part, epoch=epoch):
+                # It keeps none, or something was removed: each search would make another in vain.
+                index.keep_none()
                 return
     except StoreError as error:
         # Searches do without; each process that makes the index anew will try again.
