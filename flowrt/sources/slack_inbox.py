@@ -11,11 +11,9 @@ from urllib.parse import quote
 from flowrt.errors import StoreError
 from flowrt.ids import new_id
 from flowrt.observe.log import Logger
+from flowrt.sources.slack_ledger import POST_TTL
 from flowrt.storage.lease import TTL, hold
 from flowrt.storage.tiers import Space
-
-LIFETIME = 48 * 3600.0
-"""Seconds after which a post that nobody came back for is not answered any more."""
 
 
 class Inbox:
@@ -57,7 +55,7 @@ class Inbox:
     async def put(self, key: str, post: dict[str, Any]) -> None:
         """Keep a post until it is done."""
         await self.open()
-        await self._space.set(self._mine + key, post, ttl=LIFETIME)
+        await self._space.set(self._mine + key, post, ttl=POST_TTL)
 
     async def done(self, key: str) -> None:
         """A post was worked to its end, or not taken after all."""
@@ -87,7 +85,7 @@ class Inbox:
             for key in await self._keys(owner):
                 if (stored := await self._space.get(key)) is not None:
                     name = key.removeprefix(owner)
-                    await self._space.set(self._mine + name, stored.value, ttl=LIFETIME)
+                    await self._space.set(self._mine + name, stored.value, ttl=POST_TTL)
                     await self._space.delete(key)
                     self._log.warning("a post of a process that is gone is worked", post=name)
                     self._found(stored.value)
