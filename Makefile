@@ -23,7 +23,8 @@ demo: $(READY) ## Two turns of a real chat flow; no key, no network
 
 test: check ## Everything that guards the project
 	$(BIN)/flowrt test samples
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+# Three on two cores: some wait for leases of killed processes to run out, and leave a core free.
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 check: $(READY) ## Lint, types, import rules, generated files
 	$(BIN)/ruff format --check --quiet .
