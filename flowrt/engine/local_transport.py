@@ -86,7 +86,10 @@ class _Queue:
         return True
 
     def _line_up(self, job: _Job) -> None:
-        line = self._orders.setdefault(job.order, deque()) if job.order else deque()
+        if not job.order:
+            job.first.set()
+            return
+        line = self._orders.setdefault(job.order, deque())
         line.append(job)
         line[0].first.set()
 
