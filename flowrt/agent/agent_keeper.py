@@ -65,6 +65,7 @@ class AgentKeeper:
         self.preamble = ""
         self.blind = blind
         self.interrupted: int | None = None
+        self.comes_again = False
 
     async def load(self, delivery: str = "") -> Transcript:
         """The context, and the notes about the user; what cannot be read is empty."""
@@ -96,14 +97,14 @@ class AgentKeeper:
             if entry.opens and entry.kind == "message":
                 self._record.said(_text(entry))
                 self._showing.said(before=True)
-        comes_again = bool(delivery) and self._opening.delivery == delivery
+        self.comes_again = bool(delivery) and self._opening.delivery == delivery
         try:
             # The run may have died between its record and its context.
             if self._remember.record and await self._record.recorded() >= exchange.seq:
                 if answer := await self._record.answer(exchange.seq):
                     entries.append(assistant_entry([{"type": "text", "text": answer}]))
                 return None
-            if self._remember.resume or comes_again:
+            if self._remember.resume or self.comes_again:
                 return start
             if self._remember.record:
                 await self._record.write(Ending(0, stop_reason=INTERRUPTED, failed=True))

@@ -54,6 +54,9 @@ class Keeper(Protocol):
     interrupted: int | None
     """Where in what was loaded the exchange of a run begins that died, else None."""
 
+    comes_again: bool
+    """Whether that exchange is the one of the message it was loaded for."""
+
     async def load(self, delivery: str = "") -> Transcript:
         """What is stored, for a message with this mark.
 
@@ -101,6 +104,7 @@ class ThreadKeeper:
         self.preamble = ""
         self.blind = ""
         self.interrupted: int | None = None
+        self.comes_again = False
         self.name = thread.name
         self._thread = thread
         self._seen = Transcript()

@@ -94,9 +94,7 @@ class Session:
     @property
     def comes_again(self) -> bool:
         """Whether that exchange is the one of this very message."""
-        if not self._delivery or self._keeper is None or self._keeper.interrupted is None:
-            return False
-        return any(entry.delivery == self._delivery for entry in self.entries)
+        return self.interrupted and self._keeper is not None and self._keeper.comes_again
 
     @property
     def answered(self) -> str:

@@ -114,3 +114,21 @@ async def test_a_run_that_died_between_its_record_and_its_context_has_answered(
         await service.invoke("chat", say("done?"))
     assert ["work", "Done.", "done?", "Yes."] == [text for _, text in said]
     assert ["Done."] == texts(api.requests[-1].messages[3])
+
+
+async def test_a_message_that_comes_again_is_not_taken_for_the_one_whose_run_died(
+    api: FakeMessagesAPI, tmp_path: Path
+) -> None:
+    """Both are in the context without an answer; each gets its own."""
+    storage = f"sqlite:{tmp_path}/s.db"
+    document = remembering(api.base_url, tools=[ECHO_TOOL, DIE], resumeInterrupted=True)
+    api.add(ECHO, FakeReply(error=400), FakeReply(tool_calls=[{"name": "die"}]))
+    alive = remembering(api.base_url, tools=[ECHO_TOOL], resumeInterrupted=True)
+    async with load(tmp_path, alive, storage, clock=dying.HastyClock()) as service:
+        with pytest.raises(Exception, match="400"):
+            await deliver(service, say("first"), "post 1")
+    die(tmp_path, document, storage, say("second"), "post 2")
+    api.add("The second's.", "The first's.")
+    async with load(tmp_path, alive, storage) as service:
+        assert "The first's." == await deliver(service, say("first"), "post 1")
+        assert "The second's." == await deliver(service, say("second"), "post 2")
