@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -13,19 +14,22 @@ class Delivery:
     `id` is the same each time it comes, "" where it comes once.
     """
 
-    __slots__ = ("_done", "_turn", "id")
+    __slots__ = ("_asking", "_done", "_turn", "id")
 
     def __init__(self, id_: str = "", turn: Callable[[], Awaitable[None]] | None = None) -> None:
         self.id = id_
         self._turn = turn
+        self._asking = asyncio.Lock()
         self._done: Counter[tuple[str, ...]] = Counter()
 
     async def turn(self) -> None:
         """Wait until no earlier message of the same order, such as a conversation's, is waiting or
         worked on anywhere; it stays this one's turn until its flow has ended."""
-        if self._turn is not None:
-            await self._turn()
-            self._turn = None
+        # Branches of one message may ask at once, and it stands in the line once.
+        async with self._asking:
+            if self._turn is not None:
+                await self._turn()
+                self._turn = None
 
     def mark(self, *what: str) -> str:
         """The name of something that is done for this message: the first of `what`, the second.
